@@ -171,7 +171,7 @@ extension RealBroker {
     }
 }
 
-/// What contract.md says of each topic, written down independently of the code.
+/// What docs/reference/topics.md says of each topic, written down independently of the code.
 private let contractTopics: [(name: String, settings: [(String, String)])] = {
     let day: Int64 = 86_400_000
     func kept(_ days: Int64) -> (String, String) { ("retention.ms", String(days * day)) }

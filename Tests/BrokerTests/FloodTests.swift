@@ -8,7 +8,7 @@ private let floodSeconds = getenv("PERENNIAL_TEST_FLOOD_SECONDS").flatMap { Doub
 /// The program to measure instead of the one built with the tests.
 private let releaseProgram = getenv("PERENNIAL_TEST_PROGRAM").map { String(cString: $0) }
 
-/// The name of the only flood to run, such as `chain`; nil: all of them.
+/// The name of the only flood to run, such as `chain`; nil: all of them are run.
 private let floodKind = getenv("PERENNIAL_TEST_FLOOD_KIND").map { String(cString: $0) }
 
 private let limits = releaseProgram == nil ? FloodLimits.ofDebugBuild : FloodLimits()

@@ -119,7 +119,7 @@ private struct Page {
         return anchor
     }
 
-    /// The target of a link of this page, from the repository's root; nil: outside of the repository.
+    /// The target of a link of this page, from the repository's root; nil: it is outside of the repository.
     func target(of link: String) -> (path: String, anchor: String?)? {
         guard !link.contains("://"), !link.hasPrefix("mailto:") else { return nil }
         let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)

@@ -35,7 +35,7 @@ def murmur2(data):
 
 
 def expected_key(value):
-    """The key according to section 4 of the contract, from the record itself."""
+    """The key as docs/reference/topics.md defines it, from the record itself."""
     for part in ("transaction", "renewalInfo"):
         if value.get(part) and value[part].get("originalTransactionId"):
             return value[part]["originalTransactionId"]

@@ -25,7 +25,7 @@ public struct VerifiedNotification: Sendable {
     public let status: Int64?
     public let consumptionRequestReason: String?
     public let content: Content
-    /// The key of its record in Kafka: see contract 4.
+    /// The key of its record in Kafka: the first id that exists, as docs/reference/topics.md lists them.
     public let key: String
     /// Hash of the signed text.
     public let sha256: [UInt8]

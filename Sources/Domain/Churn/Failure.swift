@@ -15,14 +15,14 @@ struct Failure: Equatable {
     /// When the payment was due.
     var due: Int64
     var failedAt: Int64
-    /// The end of the grace period; nil: Apple gave none.
+    /// The end of the grace period; nil: Apple granted no grace.
     var grace: Int64?
     /// When Apple stops retrying.
     var window: Int64
     /// When access ends if there is no grace period. A commitment billed by the month loses access at the first
     /// failure.
     var cut: Int64
-    /// nil: not decided yet.
+    /// nil: it is not decided yet.
     var decision: Decision?
 
     func isDecided(at instant: Int64) -> Bool { decision.map { $0.at <= instant } ?? false }

@@ -31,7 +31,7 @@ struct NoticeId: Hashable, Comparable {
     }
 }
 
-/// The number of a text in the facts' table; 0: absent.
+/// The number of a text in the facts' table; 0: there is no text.
 typealias TextNumber = UInt32
 
 /// The id of a transaction: a number, or the number of its text in the facts' table. So a notice owns no memory, and
@@ -53,7 +53,7 @@ struct Transaction: Equatable {
     var originalPurchaseDate: Int64?
     var expiresDate: Int64?
     var revocationDate: Int64?
-    /// In thousandths of a percent; nil: the whole amount.
+    /// In thousandths of a percent; nil: the whole amount is refunded.
     var revocationPercentage: Int64?
     var price: Int64?
     /// The number of the period within a commitment.

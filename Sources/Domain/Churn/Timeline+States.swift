@@ -142,7 +142,7 @@ extension State {
 
     fileprivate var isAtRisk: Bool { self == .grace || self == .retry }
 
-    /// How a paying customer is counted in this state; nil: not as lapsed.
+    /// How a paying customer is counted in this state; nil: the customer did not lapse.
     fileprivate var lapse: Counter? {
         switch self {
         case .paid, .free, .grace: nil

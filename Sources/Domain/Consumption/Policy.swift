@@ -5,7 +5,7 @@ public import Notices
 /// Pure: the same facts always select the same rule.
 public struct RefundPolicy: Sendable, Equatable {
     public let version: String
-    /// The default if usage gives no value; nil: derived from the log.
+    /// The default if usage gives no value; nil: it is derived from the log.
     public let deliveryStatus: DeliveryStatus?
     public let sampleContentProvided: Bool?
     /// In the order of the file: the first match decides.
@@ -77,7 +77,7 @@ public struct RefundPolicy: Sendable, Equatable {
     public func rule(for facts: RefundFacts) -> Rule? { rules.first { $0.matches(facts) } }
 }
 
-/// A range of whole numbers, both ends included; nil: no limit on that side.
+/// A range of whole numbers, both ends included; nil: that side has no limit.
 public struct NumberRange: Sendable, Equatable {
     public let from: Int64?
     public let to: Int64?

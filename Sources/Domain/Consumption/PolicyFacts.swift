@@ -2,7 +2,8 @@
 
 public import Notices
 
-/// The facts of one request; nil: unknown. A decision stores them, so that another policy can be evaluated later.
+/// The facts of one request. nil: the fact is not known. A decision stores them, so that another policy can be evaluated
+/// later.
 public struct RefundFacts: Sendable, Equatable {
     public var productId: Text?
     public var productType: Text?

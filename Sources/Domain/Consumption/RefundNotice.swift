@@ -33,7 +33,7 @@ public struct RefundNotice: Sendable, Equatable {
     public var purchase: Purchase?
     /// Whether the payload calls the purchase refunded; nil: there is nothing to store.
     var standing: RefundStanding?
-    /// The refunded share of the price, in thousandths of a percent; nil: not given.
+    /// The refunded share of the price, in thousandths of a percent; nil: Apple did not say it.
     var refundedShare: Int64?
     /// The purchase is a free trial.
     var isFreeTrial = false

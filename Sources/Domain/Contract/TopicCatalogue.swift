@@ -68,9 +68,9 @@ public struct TopicDefinition: Sendable {
     public let partitionRule: PartitionRule
     public let retention: Retention
     public let timestamps: TimestampType
-    /// The broker refuses records further in the future than this. nil: the broker's default.
+    /// The broker refuses records further in the future than this. nil: the broker's default applies.
     public let limitTimestampAheadMilliseconds: Int?
-    /// nil: as the writer compressed it.
+    /// nil: records stay as the writer compressed them.
     public let compression: String?
 
     init(

@@ -72,7 +72,7 @@ public struct EntitlementRules: Sendable {
         return products[ProductName(bundleId: bundleId, productId: productId)] ?? Product()
     }
 
-    /// How long Apple retries billing. nil: unknown.
+    /// How long Apple retries billing. nil: it is not known.
     func retryWindow(isCommitment: Bool) -> Int64? {
         isSandbox ? nil : (isCommitment ? 90 : 60) * millisecondsPerDay
     }

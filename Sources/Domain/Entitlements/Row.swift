@@ -17,7 +17,7 @@ struct Row: Sendable {
     let term: Term
     /// The infos about this row and not about a newer one, oldest first.
     var infos: [RenewalInfo] = []
-    /// The end without leeway and without refunds. nil: never.
+    /// The end without leeway and without refunds. nil: the row does not end.
     private(set) var end: Int64?
     /// When the continuous access that this row belongs to began.
     var since: Int64 = 0

@@ -19,7 +19,7 @@ extension Timeline {
         /// The end of the paid or granted time, without refunds; nil: it has no end.
         public let end: Int64?
         public let fate: Fate
-        /// When its fate took effect; nil: unknown.
+        /// When its fate took effect; nil: it is not known.
         public let fateDate: Int64?
 
         public var start: Int64 { transaction.purchaseDate }

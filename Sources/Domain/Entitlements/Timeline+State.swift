@@ -6,7 +6,7 @@ extension Timeline {
     struct Verdict: Equatable {
         var state: Entitlement.State
         var reason: Entitlement.Reason?
-        /// nil: no end.
+        /// nil: access does not end.
         var accessUntil: Int64?
 
         var access: Bool { state == .active || state == .grace || state == .owned }

@@ -18,7 +18,7 @@ final class FollowedPartition {
         var goal: Goal?
         /// The latest end that arrived before `goal` was reached.
         var laterGoal: Goal?
-        /// When the copy was last complete; nil: never.
+        /// When the copy was last complete; nil: it never was.
         var completeAt: Duration?
         /// Why reading has stopped before a record.
         var pause: String?
@@ -57,7 +57,7 @@ final class FollowedPartition {
     var topics: Range<Int> { courses.indices }
     func isRead(_ topic: Int) -> Bool { courses[topic].pause == nil }
 
-    /// When the copy was last complete; nil: not since it was opened.
+    /// When the copy was last complete; nil: it was not since it was opened.
     var completeAt: Duration? {
         guard isConfirmed, isComplete else { return nil }
         return courses.compactMap(\.completeAt).min()

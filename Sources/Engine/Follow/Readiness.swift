@@ -7,8 +7,8 @@ public final class Readiness: Sendable {
     struct State {
         /// Nothing is followed, so nothing can be missing.
         var isIdle = false
-        /// When every copy was last known to be complete. nil: not since this process started, or not since a copy had
-        /// to be built anew.
+        /// When every copy was last known to be complete. nil: they were not since this process started, or
+        /// since a copy had to be built anew.
         var completeAt: Duration?
         /// Offsets that are still to be read. nil: the log has not returned the ends yet.
         var remaining: Int64?

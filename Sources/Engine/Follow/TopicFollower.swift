@@ -58,7 +58,7 @@ public final class TopicFollower<Sink: PartitionSink> {
     public var looks: Int { core.looks }
 
     /// The time of the elapsed clock at which the ends were requested that are now reached and written; of the topics
-    /// the oldest such time counts. nil: not since the partition was opened, or it is not followed.
+    /// the oldest such time counts. nil: no ends were reached since the partition was opened, or it is not followed.
     public func completeAsOf(_ partition: Int32) -> Duration? { core.followed(partition)?.completeAt }
 
     /// The same for one topic, when it is read but perhaps not written.

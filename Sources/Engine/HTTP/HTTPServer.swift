@@ -25,7 +25,7 @@ public final class HTTPServer: Sendable {
         public var address: ListenAddress
         /// nil: the server binds `address` when it is made.
         public var reserved: ReservedAddress?
-        /// nil: plaintext. `replaceIdentity` changes it while the server runs.
+        /// nil: the server speaks plain HTTP. `replaceIdentity` changes it while the server runs.
         public var identity: Identity?
         /// Threads that read, call the handler and write. With two, one busy handshake does not stop everything.
         public var threads = 2

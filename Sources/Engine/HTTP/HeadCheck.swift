@@ -55,7 +55,7 @@ enum HeadCheck {
         return nil
     }
 
-    /// All that the server says until it closes. nil: no connection.
+    /// All that the server says until it closes. nil: it accepts no connection.
     private static func answer(to text: String, at port: UInt16) -> String? {
         let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard socket >= 0 else { return nil }

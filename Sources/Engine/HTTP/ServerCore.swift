@@ -12,7 +12,7 @@ final class ServerCore: Sendable {
     let handler: any HTTPHandler
     let metrics: ServerMetrics
     let logger: Logger
-    /// nil: plaintext.
+    /// nil: the server speaks plain HTTP.
     let identities: TLSIdentities?
     let bodies: BodyBudget
     private let connections = Mutex<[ObjectIdentifier: Connection]>([:])

@@ -29,8 +29,8 @@ public struct DeliveryReport: Sendable {
     public var partition: Int32
     /// The record's offset; negative if it is not known to be written.
     public var offset: Int64
-    /// nil: acknowledged by every in-sync replica. `unconfirmed`: librdkafka assumes that it is written, but no broker
-    /// has confirmed it.
+    /// nil: every in-sync replica has acknowledged it. `unconfirmed`: librdkafka assumes that it is written, but no
+    /// broker has confirmed it.
     public var failure: KafkaCode?
 }
 

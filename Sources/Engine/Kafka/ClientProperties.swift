@@ -13,7 +13,7 @@ public enum ClientKind: String, Sendable, CaseIterable {
 /// depends.
 public struct ClientProperties: Sendable {
     public struct Property: Sendable, Equatable {
-        /// nil: every kind of client.
+        /// nil: the property is for every kind of client.
         public var kind: ClientKind?
         public var name: String
         public var value: String
@@ -50,7 +50,7 @@ public struct ClientProperties: Sendable {
         properties.last { Self.canonical($0.name) == "bootstrap.servers" && !$0.value.isEmpty }?.value
     }
 
-    /// The user as which clients authenticate; nil: not with a user and a password.
+    /// The user as which clients authenticate; nil: they use no user and password.
     public var userName: String? { properties.last { $0.name == "sasl.username" && !$0.value.isEmpty }?.value }
 
     /// A handler that calls the client's own handler and `watch`.

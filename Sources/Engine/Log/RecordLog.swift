@@ -51,7 +51,7 @@ public struct TopicShape: Sendable, Equatable {
     /// The last record of each key stays, however old it is.
     public var isCompacted: Bool
     /// For an existing compacted topic: how long compaction keeps a deletion, at least, for readers that are behind.
-    /// nil: unknown. When a topic is created, the log decides.
+    /// nil: it is not known. When a topic is created, the log decides.
     public var deletionsKept: Duration?
 
     public init(partitions: Int32, isCompacted: Bool, deletionsKept: Duration? = nil) {

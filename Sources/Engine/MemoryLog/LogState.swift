@@ -37,7 +37,7 @@ struct LogState {
 
     /// Checks the record and appends it to its partition.
     ///
-    /// - Parameter transaction: 0: none.
+    /// - Parameter transaction: 0: the records are in no transaction.
     func append(_ outputs: OutputBatch, _ index: Int, to topic: Topic, transaction: Int, now: Int64)
         throws(LogFault) -> (partition: MemoryPartition, offset: Int64)
     {

@@ -14,7 +14,7 @@ public final class MemoryLog: RecordLog, Sendable {
     /// - Parameters:
     /// - settings: for topics that are not configured individually.
     /// - tombstonesKept: how long compaction keeps a tombstone for readers that are behind.
-    /// - faults: the faults to inject; nil: none.
+    /// - faults: the faults to inject; nil: nothing fails.
     public init(
         clock: Clock = .real(), settings: TopicSettings = TopicSettings(), tombstonesKept: Duration = .seconds(86_400),
         faults: (any LogFaults)? = nil

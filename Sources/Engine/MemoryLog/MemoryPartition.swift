@@ -47,7 +47,7 @@ final class Topic {
 final class MemoryPartition {
     private struct Slot {
         let record: StoredRecord
-        /// The transaction of the record; 0: none.
+        /// The transaction of the record; 0: it is in no transaction.
         let transaction: Int
     }
 
@@ -71,7 +71,7 @@ final class MemoryPartition {
 
     // MARK: Writing
 
-    /// - Parameter transaction: 0: none; the record is visible at once unless an open transaction is before it.
+    /// - Parameter transaction: 0: the record is in none, and visible at once unless an open transaction is before it.
     func append(_ record: StoredRecord, transaction: Int) {
         if transaction != 0, !open.contains(where: { $0.transaction == transaction }) {
             open.append((transaction, end))

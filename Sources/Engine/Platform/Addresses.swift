@@ -39,7 +39,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 /// `127.0.0.1:8080` or `[::1]:8080`. Only addresses: a name may mean several, and another one tomorrow.
 public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     public let address: IPAddress
-    /// 0: any free port.
+    /// 0: the system chooses a free port.
     public let port: UInt16
 
     public init(_ address: IPAddress, port: UInt16) {

@@ -37,7 +37,8 @@ public func isReadableByAll(_ path: String) -> Bool {
     return stat(path, &status) == 0 && status.st_mode & S_IROTH != 0
 }
 
-/// Why a user other than root and this process's user can change the file; nil: none can, or the file does not exist.
+/// Why a user other than root and this process's user can change the file; nil: nobody else can, or
+/// the file does not exist.
 public func whyOthersCanChange(_ path: String) -> String? {
     var status = stat()
     return stat(path, &status) == 0 ? foreignness(of: status, path) : nil
@@ -57,7 +58,7 @@ private func readFile(_ path: String, limitBytes: Int, isOwn: Bool) throws(FileF
     return try read(descriptor, path, limitBytes)
 }
 
-/// Why another user can change the file; nil: none can.
+/// Why another user can change the file; nil: nobody else can.
 private func foreignness(of status: stat, _ path: String) -> String? {
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
         return

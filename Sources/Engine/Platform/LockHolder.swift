@@ -4,8 +4,8 @@ import Glibc
 
 public var ownProcessID: Int { Int(getpid()) }
 
-/// The process with a POSIX lock on any part of the file, according to the system's list of locks; nil: none, or one
-/// that this process cannot see, as in another container.
+/// The process with a POSIX lock on any part of the file, according to the system's list of locks; nil: no process
+/// has one, or this process cannot see it, as in another container.
 ///
 /// The file itself is not opened for this: closing it would release a lock that this process holds.
 public func processLocking(_ path: String) -> Int? {

@@ -45,7 +45,7 @@ struct RevocationTable {
         var knowledge = Knowledge.nothing
         var isAsking = false
         var failures = 0
-        /// nil: never again.
+        /// nil: nobody is asked again.
         var askAt: ContinuousClock.Instant?
         var lastUse: UInt64 = 0
 

@@ -19,7 +19,7 @@ public struct AcceptableGap: Sendable, Equatable {
 
     /// Records were deleted. If false, the position lies beyond the end.
     public var isDeletion: Bool { position < beginning }
-    /// The number of offsets that are gone. nil: unknown.
+    /// The number of offsets that are gone. nil: it is not known.
     public var lostOffsets: Int64? { isDeletion ? beginning.value - position.value : nil }
 }
 

@@ -38,7 +38,7 @@ struct Hindrances {
     /// Forgets all partitions except these: the others belong to other processes.
     mutating func keep(_ partitions: Set<Int32>) { all = all.filter { partitions.contains($0.key) } }
 
-    /// The last message of a problem that has lasted at least this long. nil: none has.
+    /// The last message of a problem that has lasted at least this long. nil: no problem has.
     func words(of partition: Int32, lasting patience: Duration, at now: Duration) -> String? {
         guard let hindrance = all[partition], now - hindrance.since >= patience else { return nil }
         return hindrance.words

@@ -6,7 +6,7 @@ internal import Log
 struct InputGap: Equatable, Sendable {
     let partition: TopicPartition
     let position: NextOffset
-    /// nil: unknown, as is `end`.
+    /// nil: it is not known, and neither is `end`.
     let beginning: NextOffset?
     let end: NextOffset?
 

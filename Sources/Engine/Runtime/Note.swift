@@ -21,15 +21,15 @@ struct Note: Equatable {
     /// The next record to read, by the topic's name.
     var positions: [String: NextOffset] = [:]
     /// The life of the changelog to which this note belongs: a random number, chosen with the changelog's first note. A
-    /// topic that is deleted and created again begins another life. nil: written by a build that had no lives.
+    /// topic that is deleted and created again begins another life. nil: a build without lives has written the note.
     var life: UInt64?
-    /// The sum of the state at these positions; in the store, the sum of the store's contents. nil: unknown.
+    /// The sum of the state at these positions; in the store, the sum of the store's contents. nil: it is not known.
     var sum: StateSum?
     /// Only in the store: the store contains the changelog up to this offset.
     var changelog = NextOffset(0)
     /// Only in the store: when it was written, in milliseconds since 1970 by the host's clock.
     var writtenAt: Int64 = 0
-    /// Only in the store: at or after this offset the changelog has a note of this life. nil: unknown.
+    /// Only in the store: at or after this offset the changelog has a note of this life. nil: it is not known.
     var noteOffset: NextOffset?
 
     init(format: UInt8) { self.format = format }

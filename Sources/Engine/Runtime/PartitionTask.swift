@@ -507,7 +507,7 @@ final class PartitionTask {
 
     /// Call this when the log has the commit.
     /// - Parameters:
-    /// - noteOffset: the offset of this commit's note in the changelog, or a smaller one; nil: unknown.
+    /// - noteOffset: the offset of this commit's note in the changelog, or a smaller one; nil: it is not known.
     /// - elapsed: the time from which the commit waits for the store.
     func committed(changelogEnd: NextOffset, noteOffset: NextOffset? = nil, at now: Int64, elapsed: Duration) {
         pendingNote.changelog = max(changelogEnd, note.changelog)

@@ -23,7 +23,7 @@ final class Restore {
     private var changed = 0
     /// The restore began with an empty store: if the process is killed, it starts again from the beginning.
     private let isWhole: Bool
-    /// Sum of the store's contents. nil: unknown; it is then computed when the store is complete.
+    /// Sum of the store's contents. nil: it is not known yet, and computed when the store is complete.
     private(set) var sum: StateSum?
     /// The hashes of the entries that `changes` will write. nil: the entry is deleted. Kept while `sum` is.
     private var hashes: [[UInt8]: UInt64?] = [:]

@@ -45,9 +45,9 @@ public struct WorkerOptions: Sendable {
     public var bounds: [TopicPartition: NextOffset] = [:]
     /// Set if another part of the process acts on what this worker writes, and needs to know what the worker owns.
     public var ownership: Ownership?
-    /// Where crashes are noted; nil: nowhere.
+    /// Where crashes are noted; nil: they are not noted.
     public var crashNotes: (any CrashNotesProvider)?
-    /// Limit of speed; nil: none.
+    /// Limit of speed; nil: the speed is not limited.
     public var pace: Pace?
 
     public init(identity: String) { self.identity = identity }

@@ -28,7 +28,7 @@ public final class WorkerService: ServicePart {
         public var aside: (any PartitionStores)?
         /// Another part of the process acts on what this worker writes (`WorkerService.ownership`).
         public var showsOwnership = false
-        /// Limit for all threads together. nil: no limit.
+        /// Limit for all threads together. nil: their speed is not limited.
         public var pace: Pace?
         /// `WorkerOptions.bounds`.
         public var bounds: [TopicPartition: NextOffset] = [:]

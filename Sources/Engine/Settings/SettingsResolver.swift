@@ -61,7 +61,7 @@ public struct ResolvedSettings: Sendable {
         key.hasPrefix(schema.family.name + ".") || schema.definition(key) != nil
     }
 
-    /// nil: not set and without a default.
+    /// nil: the setting is not set and has no default.
     public subscript<Value>(_ setting: Setting<Value>) -> Value? {
         guard let text = values[setting.definition.key]?.text ?? setting.definition.defaultText else { return nil }
         // The texts in `values` have passed this function before, and defaults were checked when the setting was

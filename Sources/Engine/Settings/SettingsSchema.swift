@@ -98,7 +98,7 @@ public struct SettingsSchema: Sendable {
 
 /// A property of the family that was set.
 public struct PassThroughEntry: Sendable, Equatable {
-    /// nil: for every kind of client.
+    /// nil: it is for every kind of client.
     public let scope: String?
     public let name: String
     public let value: String

@@ -62,7 +62,7 @@ public protocol PartitionStore: AnyObject {
     func firstTimer() throws(StoreFault) -> Int64?
     /// Writes all of the changes or none, even if the process crashes in the middle.
     func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault)
-    /// Bytes of the store on disk and in its write buffers; nil: unknown.
+    /// Bytes of the store on disk and in its write buffers; nil: the number is not known.
     var approximateBytes: Int? { get }
     /// After this nothing may be called. What was written stays.
     func close() throws(StoreFault)

@@ -41,7 +41,7 @@ public struct APIError: Error, Sendable, Equatable, CustomStringConvertible {
 
     public var description: String { advice.map { "\(detail): \($0)" } ?? detail }
 
-    /// What a person can do about it; nil: only wait, or unknown.
+    /// What a person can do about it; nil: there is nothing to do but wait, or it is not known.
     public var advice: String? {
         if let httpStatus, fault == nil { return advice(status: httpStatus) }
         return switch fault {

@@ -95,7 +95,7 @@ extension APIRequest where Value == TransactionHistoryPage {
 extension APIRequest where Value == SubscriptionStatuses {
     /// - Parameters:
     ///   - transactionId: any transaction of the customer.
-    ///   - statuses: Apple's numbers (1 active, 2 expired, 3 billing retry, 4 grace, 5 revoked); empty: all.
+    ///   - statuses: Apple's numbers (1 active, 2 expired, 3 billing retry, 4 grace, 5 revoked). If empty, all.
     public static func subscriptionStatuses(of transactionId: String, statuses: [Int] = []) -> APIRequest {
         let parameters = statuses.map { ("status", String($0) as String?) }
         return .reading(

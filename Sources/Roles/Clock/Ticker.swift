@@ -42,9 +42,9 @@ public final class Ticker: ServicePart {
         case timeOfHost
     }
 
-    /// How long partitions get ticks after their last notification, in milliseconds; nil: forever. Subscriptions in
-    /// sandbox renew at least every hour, those of TestFlight once a day: after two days none of them has a date in the
-    /// future, even if its last notification was lost.
+    /// How long partitions get ticks after their last notification, in milliseconds; nil: they get ticks forever.
+    /// Subscriptions in sandbox renew at least every hour, those of TestFlight once a day: after two days none of them has
+    /// a date in the future, even if its last notification was lost.
     static func life(in environment: Environment) -> Int64? { environment == .sandbox ? 2 * 86_400_000 : nil }
 
     public let name = "clock"

@@ -119,7 +119,7 @@ public struct Configuration: Sendable {
     /// Files that settings name are opened only if `command` reads the setting; `check` reads all, or those of one
     /// role.
     ///
-    /// - Parameter role: the role that `check` checks; nil: all of them.
+    /// - Parameter role: the role that `check` checks; nil: it checks all roles.
     public static func load(
         _ command: CommandName, of role: CommandName? = nil, arguments: ParsedArguments, options: [CommandOption] = [],
         environment: [(name: String, value: String)]

@@ -7,7 +7,7 @@ import Zone
 
 /// Only for commands that read them: a role's own settings may be set only where its process runs.
 ///
-/// - Parameter role: the role that `check` checks; nil: all of them.
+/// - Parameter role: the role that `check` checks; nil: it checks all roles.
 func conflicts(in settings: ResolvedSettings, for command: CommandName, of role: CommandName? = nil) -> [SettingFault] {
     environmentConflicts(settings, for: role ?? command) + partConflicts(settings, for: command, of: role)
 }

@@ -18,7 +18,7 @@ struct FreshView {
     }
 
     private var look: Look?
-    /// The time up to which everything is known; nil: unknown.
+    /// The time up to which everything is known; nil: it is not known.
     private(set) var asOf: Duration?
     /// When the look for `asOf` ended.
     private var doneAt: Duration = .zero

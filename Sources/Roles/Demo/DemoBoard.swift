@@ -73,7 +73,7 @@ final class DemoBoard: Sendable {
         }
     }
 
-    /// The median and the 99th percentile of the last latencies, in milliseconds. nil: there are none yet.
+    /// The median and the 99th percentile of the last latencies, in milliseconds. nil: no latency is known yet.
     var latency: (half: Double, nearlyAll: Double)? {
         let sorted = state.withLock { $0.latencies }.sorted()
         guard let last = sorted.indices.last else { return nil }

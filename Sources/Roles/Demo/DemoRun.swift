@@ -24,7 +24,7 @@ import Zone
 
 struct DemoRun {
     let place: DemoTopics.Place
-    /// nil: until a signal arrives.
+    /// nil: the demo runs until a signal arrives.
     let duration: Duration?
     let output: Output
 

@@ -13,7 +13,7 @@ struct DemoScene: Sendable {
     var postsPerSecond = 0.0
     /// Where ingest listens; nil: it does not listen yet.
     var ingest: String?
-    /// Records that the entitlements worker has not processed; nil: not known yet.
+    /// Records that the entitlements worker has not processed; nil: the number is not known yet.
     var lag: Int?
     var churnLag: Int?
     var consumptionLag: Int?

@@ -28,7 +28,7 @@ struct DemoView: ~Copyable {
 
     /// How the view draws.
     struct Style: Sendable {
-        /// nil: not a terminal. Called before each drawing, because people resize windows.
+        /// nil: the output is not a terminal. Called before each drawing, because people resize windows.
         let size: @Sendable () -> TerminalCanvas.Size?
         let isColoured: Bool
         /// Prints a whole line.

@@ -9,7 +9,7 @@ struct MetricsReading {
         lines = String(decoding: exposition, as: UTF8.self).split(separator: "\n")
     }
 
-    /// Records that a worker has not processed; nil: not known yet.
+    /// Records that a worker has not processed; nil: the number is not known yet.
     func lag(of worker: Worker) -> Int? {
         sum(of: "perennial_lag_records", where: "worker=\"\(worker.rawValue)\"").map { Int($0) }
     }

@@ -68,7 +68,8 @@ extension RefundFigures {
         }
     }
 
-    /// Currencies with most purchases first, because amounts of different currencies cannot be compared. nil: nothing yet.
+    /// Currencies with most purchases first, because amounts of different currencies cannot be compared.
+    /// nil: nothing was saved yet.
     var amounts: String? {
         let sorted = saved.sorted { ($1.value.purchases, $0.key) < ($0.value.purchases, $1.key) }
         guard !sorted.isEmpty else { return nil }

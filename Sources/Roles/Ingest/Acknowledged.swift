@@ -38,7 +38,7 @@ final class Acknowledged: Sendable {
         var start: Int64 = 0
         var current: Hashes = [:]
         var previous: Hashes = [:]
-        /// By hash; nil: late.
+        /// Those who wait, by hash. nil: the answer is late, and nobody may wait any more.
         var underWay: [[UInt8]: [Waiter]?] = [:]
     }
 

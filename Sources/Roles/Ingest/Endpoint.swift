@@ -1,4 +1,4 @@
-// The HTTP endpoint of ingest: contract 3.
+// The HTTP endpoint of ingest: see docs/reference/ingest-http.md.
 
 import AppStore
 public import Configuration
@@ -12,14 +12,14 @@ public final class Endpoint: HTTPHandler {
     public struct Configuration: Sendable {
         public var allowed: AllowedAddresses = .any
         public var clients = ClientAddresses(trustedProxies: [])
-        /// nil: there is no `/usage`.
+        /// nil: the path `/usage` does not exist.
         public var usageToken: String?
         /// The environment of usage records that do not name one.
         public var usageEnvironment: Contract.Environment = .production
         /// Time from receiving the complete body to answering.
         public var timeout: Duration = .seconds(2)
         public var rejectedBytesPerHour = 64 << 20
-        /// How long an acknowledged notification is remembered; 0: not at all.
+        /// How long an acknowledged notification is remembered; 0: it is not remembered.
         public var repeatedMilliseconds: Int64 = 3 * 3_600_000
         public var archivesSignedPayloads = true
         /// Bundle ids of the accepted apps, for metrics.
@@ -73,7 +73,8 @@ public final class Endpoint: HTTPHandler {
     /// Notifications of these apps are counted under their own names from now on.
     func replace(bundles: [String]) { metrics.know(bundles) }
 
-    /// The first check of contract 3 that fails. A client that is not admitted learns nothing about the paths.
+    /// The first check that fails, in the order of "Before anything is verified" in docs/reference/ingest-http.md. A
+    /// client that is not admitted learns nothing about the paths.
     public func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? {
         guard isAllowed(head) else {
             var response = refuse(.forbidden, 403)

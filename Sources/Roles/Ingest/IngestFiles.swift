@@ -6,7 +6,7 @@ package import HTTP
 import Platform
 import Settings
 
-/// The policy for signatures, and the TLS certificate; nil: none is set. Throws all faults of `verify.roots`,
+/// The policy for signatures, and the TLS certificate; nil: no certificate is set. Throws all faults of `verify.roots`,
 /// `ingest.tls.certificate` and `ingest.tls.key`.
 package func checkedPolicy(
     _ configuration: Configuration

@@ -94,7 +94,7 @@ final class NotificationIntake: Sendable {
         return HTTPResponse(status: 200)
     }
 
-    /// - Parameter jws: nil: the body contains none.
+    /// - Parameter jws: the signed text; nil: the body contains no signed text.
     private func refuse(_ arrival: Arrival, _ jws: [UInt8]?, _ rejection: Rejection, _ answer: @escaping Answer) {
         let reason = rejection.reason
         refusals.note(reason.rawValue)

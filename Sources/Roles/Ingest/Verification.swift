@@ -9,7 +9,7 @@ import Synchronization
 public enum Verdict: Sendable {
     /// With the text that Apple signed.
     case verified(VerifiedNotification, signedPayload: [UInt8])
-    /// With the text that was checked; nil: there was none.
+    /// With the text that was checked; nil: the body contained no text.
     case rejected(Rejection, signedPayload: [UInt8]?)
     /// The text is known and need not be verified again.
     case known
@@ -52,7 +52,7 @@ public final class VerifierPool: NotificationJudge {
     private let isRevocationRequired: Bool
     private let state: Mutex<State>
 
-    /// - Parameter revocation: nil: revocation is not checked.
+    /// - Parameter revocation: without it, revocation is not checked.
     public convenience init(_ policy: VerificationPolicy, revocation: Revocations?) {
         self.init(policy, watch: revocation?.watch, isRevocationRequired: revocation?.isRequired ?? false)
     }

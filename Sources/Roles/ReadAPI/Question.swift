@@ -9,7 +9,7 @@ internal import HTTP
 enum Question: Equatable {
     case subscription(id: [UInt8])
     case content(id: [UInt8], published: [Int64], scope: ContentScope)
-    /// - Parameter before: a sequence; nil: start with the newest.
+    /// - Parameter before: a sequence; nil: the answer starts with the newest event.
     case history(id: [UInt8], before: Int64?)
     /// In lower case.
     case account(token: String)
@@ -129,7 +129,7 @@ enum Question: Equatable {
 
     // MARK: The query
 
-    /// The requested environment; nil: all served environments.
+    /// The requested environment; nil: the question is about all served environments.
     ///
     /// - Parameter served: the served environments.
     static func environment(_ query: String?, served: [Environment]) throws(Flaw) -> Environment? {
@@ -212,7 +212,7 @@ enum Question: Equatable {
     }
 }
 
-/// Decodes a part of a target; nil: an invalid escape. A plus stays a plus.
+/// Decodes a part of a target; nil: it has an invalid escape. A plus stays a plus.
 func percentDecoded(_ text: Substring.UTF8View) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count)

@@ -21,11 +21,11 @@ public struct ReadAPIService: Sendable {
         public var listen: ListenAddress
         /// Bearer tokens; none: everybody who can reach the address may ask.
         public var tokens: [String]
-        /// Greatest age of a notification that its worker has not processed; nil: no limit.
+        /// Greatest age of a notification that its worker has not processed; nil: every age is accepted.
         public var maxBehind: Duration?
         /// The day of a time, in the zone of the days of `churn-cells`.
         public var dayOf: @Sendable (Int64) -> CivilDay
-        /// The origin of `dayOf`, to warn if the days of `churn-cells` have another one; nil: no warning.
+        /// The origin of `dayOf`, to warn if the days of `churn-cells` have another one; nil: nothing is compared.
         public var rules: CellRules?
 
         public init(

@@ -79,7 +79,7 @@ final class WorkerPace: Sendable {
 
     // MARK: For who answers
 
-    /// Age in milliseconds of the oldest notification that may be missing in the answers; nil: unknown yet.
+    /// Age in milliseconds of the oldest notification that may be missing in the answers; nil: it is not known yet.
     func behind(_ worker: Worker, _ partition: Int32, at now: Int64) -> Int64? {
         state.withLock { state in
             state.courses[worker.place][Int(partition)].moment.map { max(0, now - $0) }

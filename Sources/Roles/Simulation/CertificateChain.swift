@@ -29,7 +29,7 @@ struct CertificateChain {
     let intermediateKey: SigningKey
     let leafKey: SigningKey
 
-    /// - Parameter authority: the authority whose root and key are used; nil: a new root.
+    /// - Parameter authority: the authority whose root and key are used; nil: a new root is made.
     init(
         seed: UInt64, defects: Defects = Defects(), root authority: (certificate: Certificate, key: SigningKey)? = nil
     ) throws(CertificateFault) {

@@ -20,7 +20,7 @@ public struct Post: Sendable {
     /// When it is sent, in simulated time.
     public let at: Int64
     public let notification: SimulatedNotification
-    /// nil: genuine.
+    /// nil: the notification is genuine.
     public let forgery: Forgery?
     /// A second delivery although the first did not fail.
     public let isDuplicate: Bool

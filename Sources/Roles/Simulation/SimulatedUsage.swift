@@ -10,7 +10,7 @@ public struct SimulatedUsage: Sendable, Equatable {
     public let subscriber: Int
     public let environment: Contract.Environment
     public let originalTransactionId: String
-    /// nil: all transactions.
+    /// nil: it is about all transactions of the purchase.
     public let transactionId: String?
     public var consented: Bool?
     public var deliveryStatus: String?

@@ -20,9 +20,9 @@ public struct Simulation: Sendable {
         /// How many of a thousand subscribers get a story with refund requests instead of the story that the weights
         /// give.
         public var refundsPerMille = 0
-        /// The longest time that Apple takes to decide on a refund, in milliseconds; nil: 2 to 40 hours.
+        /// The longest time that Apple takes to decide on a refund, in milliseconds; nil: it takes 2 to 40 hours.
         public var decidesWithin: Int64?
-        /// Knows the answers to refund requests; nil: there are none, and decisions are random.
+        /// Knows the answers to refund requests; nil: nobody answers, and decisions are random.
         public var desk: (any RefundDesk)?
 
         public init(seed: UInt64, subscribers: Int, apps: [SimulatedApp], start: Int64, end: Int64) {

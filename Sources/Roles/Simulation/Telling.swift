@@ -34,7 +34,7 @@ final class Telling {
     let setsToken: Bool
     let seed: UInt64
     private let end: Int64
-    /// In milliseconds; nil: Apple's usual time.
+    /// In milliseconds; nil: the simulated Apple takes its usual time.
     let decidesWithin: Int64?
     let desk: (any RefundDesk)?
     private let aim: Aim

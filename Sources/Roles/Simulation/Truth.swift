@@ -29,7 +29,7 @@ public struct AccessInterval: Sendable, Equatable {
     }
 
     public var from: Int64
-    /// The first instant without access; nil: no end.
+    /// The first instant without access; nil: access does not end.
     public var until: Int64?
     public let productId: String
     public let transactionId: String

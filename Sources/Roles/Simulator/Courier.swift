@@ -24,7 +24,7 @@ package struct Courier {
         package var connections = 32
         /// Milliseconds of the simulation per real millisecond; nil: as fast as answers arrive.
         var speed: Double?
-        /// New posts per second; nil: no such limit.
+        /// New posts per second; nil: their number is not limited.
         var rate: Double?
         /// Milliseconds of Apple's retry delays per real millisecond.
         package var retryScale = 3600.0

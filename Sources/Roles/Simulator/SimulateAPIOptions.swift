@@ -5,7 +5,7 @@ import Platform
 import Settings
 
 struct SimulateAPIOptions: Sendable {
-    /// nil: no API.
+    /// nil: the simulator serves no API.
     var address: ListenAddress?
     var sandbox: ListenAddress?
     var authority: String?
@@ -16,7 +16,7 @@ struct SimulateAPIOptions: Sendable {
     var hold: Duration = .seconds(60)
     var rate: Int?
     var journal: String?
-    /// nil: until a signal arrives.
+    /// nil: the API is served until a signal arrives.
     var duration: Duration?
 
     private var given: [String] = []

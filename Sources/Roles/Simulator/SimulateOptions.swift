@@ -15,11 +15,11 @@ struct SimulateOptions: Sendable {
     var days = 400
     /// Instead of `days`.
     var hours: Int?
-    /// How many milliseconds after now the stories of `--live` end; nil: not `--live`.
+    /// How many milliseconds after now the stories of `--live` end; nil: `--live` is not set.
     var ahead: Int64?
     /// Per thousand subscribers: stories with a refund request.
     var refunds = 0
-    /// Milliseconds; nil: Apple's usual time.
+    /// In milliseconds; nil: the simulated Apple takes its usual time.
     var decidesWithin: Int64?
 
     var url: String?

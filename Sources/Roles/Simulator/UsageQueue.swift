@@ -14,7 +14,7 @@ struct UsageQueue {
         }
     }
 
-    /// - Parameter time: nil: any time.
+    /// - Parameter time: up to which records are due; nil: all records are due.
     mutating func pop(by time: Int64?) -> SimulatedUsage? {
         guard let first = records.first, time.map({ first.at <= $0 }) ?? true else { return nil }
         return records.removeFirst()

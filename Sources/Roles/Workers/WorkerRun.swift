@@ -19,9 +19,9 @@ package struct WorkerRun {
     let configuration: Configuration
     let output: Output
     package let replica: Replica
-    /// nil: the live worker.
+    /// nil: this is the live worker.
     let replay: Replay?
-    /// Reads the settings again; nil: no reload.
+    /// Reads the settings again; nil: the worker does not read them again.
     var reload: (@Sendable () throws -> Configuration)?
 
     /// What is different in a replay.

@@ -11,7 +11,7 @@ public final class IngestProcess: Sendable {
     public let url: String
     /// The base URL of its admin server.
     public let adminURL: String
-    /// For clients: the root of the server's certificate; nil: plaintext.
+    /// For clients: the root of the server's certificate; nil: ingest speaks plain HTTP.
     public let authorityFile: String?
     public let process: ChildProcess
     private let scratch: ScratchDirectory

@@ -19,13 +19,13 @@ public struct Load: Sendable {
     }
 
     public var url: String
-    /// nil: POST.
+    /// nil: the method is POST.
     public var method: String?
     /// An additional header line.
     public var header: String?
     /// The address of this machine that connections come from; nil: the system chooses.
     public var source: String?
-    /// A PEM file with the root of the server's certificate; nil: plaintext.
+    /// A PEM file with the root of the server's certificate; nil: the load is sent without TLS.
     public var authorityFile: String?
     public var bodies: Bodies
     public var extent: Extent

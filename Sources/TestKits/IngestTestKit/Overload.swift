@@ -10,7 +10,7 @@ public struct Overload: Sendable, CustomStringConvertible {
     /// The result of the load.
     public let outcome: LoadOutcome
     public let peakMemoryBytes: Int
-    /// From the end of the load to the first answer 200 within `promptness`; nil: there was none.
+    /// From the end of the load to the first answer 200 within `promptness`; nil: no such answer came.
     public let recovery: Duration?
 
     /// A long time for an idle server: its timeout for Kafka is twice this.

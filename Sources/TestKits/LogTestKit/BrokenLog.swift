@@ -31,7 +31,7 @@ public final class BrokenLog: RecordLog {
         get { state.withLock { $0.faultOnce } }
         set { state.withLock { $0.faultOnce = newValue } }
     }
-    /// The beginning of every partition; nil: the real one.
+    /// The beginning of every partition; nil: the real one is shown.
     public var beginning: NextOffset? {
         get { state.withLock { $0.beginning } }
         set { state.withLock { $0.beginning = newValue } }

@@ -4,7 +4,7 @@
 public struct Difference: Sendable, Equatable {
     /// The place: `accessUntil`, `retry.until`, `runs[0].end`. Empty for the whole value.
     public let path: String
-    /// The original bytes; nil: absent or null.
+    /// The original bytes; nil: the member is absent or null.
     public let here: [UInt8]?
     public let there: [UInt8]?
 

@@ -17,27 +17,27 @@ import Testing
     }
 
     @Test(arguments: ["\"com.example.other\"", "\"com.example.reader2\"", "\"com.example.Reader\"", "\"\"", "1", nil])
-    func `B6-21 another app's payload is refused`(_ bundleId: String?) {
+    func `another app's payload is refused`(_ bundleId: String?) {
         #expect(reason(ofData: Sample.data().with("bundleId", bundleId)) == .wrongApp)
     }
 
-    @Test func `B6-21 bundle ids are compared by their bytes`() {
+    @Test func `bundle ids are compared by their bytes`() {
         let app = App(bundleId: "com.example.caf\u{e9}", appAppleId: nil, entitlements: [], periods: [])
         let data = Sample.data().with("bundleId", "\"com.example.cafe\u{301}\"").with("environment", "\"Sandbox\"")
         #expect(reason(ofData: data, .trusting(apps: [app])) == .wrongApp)
     }
 
     @Test(arguments: ["2", "1500000001.0", "\"1500000001\"", nil])
-    func `B6-22 another appAppleId is refused in production`(_ id: String?) {
+    func `another appAppleId is refused in production`(_ id: String?) {
         #expect(reason(ofData: Sample.data().with("appAppleId", id)) == .wrongApp)
     }
 
-    @Test func `B6-22 an app without appAppleId in the settings is not taken in production`() {
+    @Test func `an app without appAppleId in the settings is not taken in production`() {
         let app = App(bundleId: Sample.bundleId, appAppleId: nil, entitlements: [], periods: [])
         #expect(reason(ofData: Sample.data(), .trusting(apps: [app])) == .wrongApp)
     }
 
-    @Test func `B6-22 in sandbox appAppleId is not looked at`() {
+    @Test func `in sandbox appAppleId is not looked at`() {
         let transaction = Sample.transaction.with("environment", quote("Sandbox"))
         let renewal = Sample.renewal.with("environment", quote("Sandbox"))
         for id in [nil, "7"] {
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: [Contract.Environment.production, .sandbox])
-    func `B6-23 a payload says of which of the two environments it is`(
+    func `a payload says of which of the two environments it is`(
         _ environment: Contract.Environment
     ) throws {
         let name = quote(environment.nameOfApple)
@@ -61,21 +61,21 @@ import Testing
     }
 
     @Test(arguments: ["\"Xcode\"", "\"LocalTesting\"", "\"production\"", "\"\"", "1", nil])
-    func `B6-24 any environment but the two is refused, with and without apps`(_ environment: String?) {
+    func `any environment but the two is refused, with and without apps`(_ environment: String?) {
         for apps in [[Sample.app], nil] {
             let data = Sample.data().with("environment", environment)
             #expect(reason(ofData: data, .trusting(apps: apps)) == .wrongEnvironment)
         }
     }
 
-    @Test func `B6-24 a payload signed by Xcode is refused`() {
+    @Test func `a payload signed by Xcode is refused`() {
         let header = "{\"alg\":\"ES256\",\"kid\":\"Apple_Xcode_Key\",\"x5c\":[\"\(Forge.base64(forge.leaf.der))\"]}"
         let payload = Sample.transaction.with("environment", quote("Xcode")).text
         #expect(judge(forge.sign(payload, header: header), as: .transaction) == .badChainLength)
         #expect(judge(forge.sign(payload), as: .transaction) == .wrongEnvironment)
     }
 
-    @Test func `B6-25 a payload of another kind is refused`() {
+    @Test func `a payload of another kind is refused`() {
         let payloads: [(PayloadKind, String)] = [
             (.notification, Sample.notification().text), (.transaction, Sample.transaction.text),
             (.renewal, Sample.renewal.text), (.appTransaction, Sample.appTransaction.text),
@@ -96,13 +96,13 @@ import Testing
     @Test(arguments: [
         ("summary", "{}"), ("externalPurchaseToken", "{}"), ("appData", "{\"bundleId\":\"com.example.reader\"}"),
     ])
-    func `B6-26 two of the four contents are refused, one beside null is not`(_ name: String, _ object: String) {
+    func `two of the four contents are refused, one beside null is not`(_ name: String, _ object: String) {
         #expect(reason(Sample.notification().with(name, object)) == .inconsistent)
         #expect(reason(Sample.notification().with(name, "null")) == nil)
     }
 
     @Test(arguments: [nil, "null", "\"text\"", "[]", "1"])
-    func `B6-26 none of the four contents is refused`(_ data: String?) {
+    func `none of the four contents is refused`(_ data: String?) {
         #expect(reason(Sample.envelope.with("data", data)) == .inconsistent)
     }
 
@@ -110,25 +110,25 @@ import Testing
         reason(ofData: Sample.data().with(name, quote(forge.sign(payload.text))), .trusting(apps: nil))
     }
 
-    @Test func `B6-27 a transaction of another app is refused`() {
+    @Test func `a transaction of another app is refused`() {
         let other = Sample.transaction.with("bundleId", quote("com.example.other"))
         #expect(nested("signedTransactionInfo", other) == .inconsistent)
         #expect(reason(ofData: Sample.data().with("bundleId", nil), .trusting(apps: nil)) == .inconsistent)
     }
 
-    @Test func `B6-28 a part of another environment is refused`() {
+    @Test func `a part of another environment is refused`() {
         for (name, part) in [("signedTransactionInfo", Sample.transaction), ("signedRenewalInfo", Sample.renewal)] {
             #expect(nested(name, part.with("environment", quote("Sandbox"))) == .inconsistent)
             #expect(nested(name, part.with("environment", quote("Xcode"))) == .inconsistent)
         }
     }
 
-    @Test func `B6-29 a renewal of another subscription is refused`() {
+    @Test func `a renewal of another subscription is refused`() {
         let other = Sample.renewal.with("originalTransactionId", quote("2000000800000099"))
         #expect(nested("signedRenewalInfo", other) == .inconsistent)
     }
 
-    @Test func `B6-29 subscriptions are compared by their bytes`() {
+    @Test func `subscriptions are compared by their bytes`() {
         let transaction = Sample.transaction.with("originalTransactionId", quote("caf\u{e9}"))
         let renewal = Sample.renewal.with("originalTransactionId", quote("cafe\u{301}"))
         let data = Sample.data().with("signedTransactionInfo", quote(forge.sign(transaction.text)))
@@ -137,13 +137,13 @@ import Testing
         #expect(reason(ofData: data.with("signedRenewalInfo", quote(forge.sign(same.text)))) == nil)
     }
 
-    @Test func `B6-30 a transaction of another subscription is refused, another product is not`() {
+    @Test func `a transaction of another subscription is refused, another product is not`() {
         let other = Sample.transaction.with("originalTransactionId", quote("2000000800000099"))
         #expect(nested("signedTransactionInfo", other) == .inconsistent)
         #expect(nested("signedRenewalInfo", Sample.renewal.with("productId", quote("com.example.third"))) == nil)
     }
 
-    @Test func `B6-31 an old notification is taken, again and again`() throws {
+    @Test func `an old notification is taken, again and again`() throws {
         let verifier = Verifier(.trusting())
         let old = Sample.notification().with("signedDate", "\(Forge.now - 180 * Forge.day)").text
         for _ in 0..<3 {
@@ -152,19 +152,19 @@ import Testing
         }
     }
 
-    @Test func `B6-32 a date more than five minutes ahead is refused, up to there it is not`() {
+    @Test func `a date more than five minutes ahead is refused, up to there it is not`() {
         let limit = Forge.now + 5 * 60 * 1000
         #expect(reason(Sample.notification().with("signedDate", "\(limit)")) == nil)
         #expect(reason(Sample.notification().with("signedDate", "\(limit + 1)")) == .inFuture)
         #expect(reason(Sample.notification().with("signedDate", "\(Int64.max)")) == .inFuture)
     }
 
-    @Test func `B6-32 a part dated ahead is taken`() {
+    @Test func `a part dated ahead is taken`() {
         let ahead = Sample.transaction.with("signedDate", "\(Forge.now + Forge.day)")
         #expect(nested("signedTransactionInfo", ahead) == nil)
     }
 
-    @Test func `B6-33 a text beyond the limit is refused, one at it is not`() {
+    @Test func `a text beyond the limit is refused, one at it is not`() {
         var policy = VerificationPolicy.trusting()
         let signed = forge.sign(Sample.notification().text)
         policy.maxBytes = signed.utf8.count
@@ -173,7 +173,7 @@ import Testing
         #expect(judge(signed, policy) == .tooLarge)
     }
 
-    @Test func `B6-33 nesting beyond sixteen is refused, in payload and header`() {
+    @Test func `nesting beyond sixteen is refused, in payload and header`() {
         func nest(_ depth: Int) -> String {
             // The surrounding object is the first level.
             String(repeating: "[", count: depth - 1) + String(repeating: "]", count: depth - 1)
@@ -184,7 +184,7 @@ import Testing
         #expect(judge(forge.sign(Sample.notification().text, header: header)) == .malformed)
     }
 
-    @Test func `B6-33 twenty thousand members are read in time, and a repeated one among them is found`() {
+    @Test func `twenty thousand members are read in time, and a repeated one among them is found`() {
         let many = (0..<20_000).map { "\"m\($0)\":0" }.joined(separator: ",")
         let payload = Sample.notification().text.dropLast() + "," + many
         var policy = VerificationPolicy.trusting()
@@ -197,7 +197,7 @@ import Testing
         #expect(time < .seconds(20))
     }
 
-    @Test func `B6-34 a member given twice is refused at every level`() {
+    @Test func `a member given twice is refused at every level`() {
         let payload = Sample.notification().text
         #expect(judge(forge.sign(payload.dropLast() + ",\"version\":\"2.0\"}")) == .malformed)
         #expect(judge(forge.sign(payload.dropLast() + ",\"v\\u0065rsion\":\"2.0\"}")) == .malformed)
@@ -210,7 +210,7 @@ import Testing
                 == .inconsistent)
     }
 
-    @Test func `B6-34 a payload or header that is no JSON object in UTF-8 is refused`() {
+    @Test func `a payload or header that is no JSON object in UTF-8 is refused`() {
         let payload = Sample.notification().text
         let wrong: [[UInt8]] = [
             Array("[]".utf8), Array("null".utf8), Array("\"text\"".utf8), Array("1".utf8), Array("{".utf8),
@@ -225,7 +225,7 @@ import Testing
     }
 
     @Test(arguments: ["1.0", "1e0", "9223372036854775808", "-9223372036854775809", "\"1\"", "true", "[]"])
-    func `B6-35 a known number that is no whole number of 64 bits is refused`(_ number: String) {
+    func `a known number that is no whole number of 64 bits is refused`(_ number: String) {
         #expect(reason(ofData: Sample.data().with("status", number)) == .inconsistent)
         #expect(nested("signedTransactionInfo", Sample.transaction.with("price", number)) == .inconsistent)
         #expect(nested("signedRenewalInfo", Sample.renewal.with("autoRenewStatus", number)) == .inconsistent)
@@ -233,11 +233,11 @@ import Testing
     }
 
     @Test(arguments: ["9223372036854775807", "-9223372036854775808", "0", "-0", "null"])
-    func `B6-35 a whole number of 64 bits is taken`(_ number: String) {
+    func `a whole number of 64 bits is taken`(_ number: String) {
         #expect(reason(ofData: Sample.data().with("status", number)) == nil)
     }
 
-    @Test func `B6-35 NaN is no JSON, and unknown members may hold any number`() {
+    @Test func `NaN is no JSON, and unknown members may hold any number`() {
         #expect(reason(Sample.notification().with("new", "NaN")) == .malformed)
         #expect(reason(Sample.notification().with("new", "[1e999,0.1,99999999999999999999]")) == nil)
         let commerce = Sample.transaction.with("advancedCommerceInfo", "[{\"items\":1.5}]")
@@ -250,7 +250,7 @@ import Testing
         "\u{feff}{\"signedPayload\":\"a\"}", "{\"signedPayload\":\"a\"}x", "{\"signedPayload\":\"\\ud800\"}",
         "{\"signedPayload\":\"a\",\"b\":{\"c\":1,\"c\":1}}", "{\"signedPayload\":\"a\",\"\\udc00\":1}",
     ])
-    func `B6-36 a body without one signedPayload that is a string is refused`(_ body: String) {
+    func `a body without one signedPayload that is a string is refused`(_ body: String) {
         let bytes = Array(body.utf8)
         #expect(Self.reason { () throws(Rejection) in try NotificationBody.signedPayload(of: bytes) } == .malformed)
         let verifier = Verifier(.trusting())
@@ -266,13 +266,13 @@ import Testing
         }
     }
 
-    @Test func `B6-36 other members of the body are ignored`() throws {
+    @Test func `other members of the body are ignored`() throws {
         let body = Array(#" {"new":[1], "signedPayload":"a\u002eb.c"} "#.utf8)
         #expect(try NotificationBody.signedPayload(of: body) == Array("a.b.c".utf8))
         #expect(try Verifier(.trusting()).signedPayload(of: body) == Array("a.b.c".utf8))
     }
 
-    @Test func `B6-38 a flood of forged chains is not kept, and what is kept has a bound`() throws {
+    @Test func `a flood of forged chains is not kept, and what is kept has a bound`() throws {
         let verifier = Verifier(.trusting())
         let payload = Sample.notification().text
         let attacker = Forge()
@@ -295,7 +295,7 @@ import Testing
         #expect(verifier.cachedHeaders == 32)
     }
 
-    @Test func `B6-40 a body of version 1 is refused, and told apart`() {
+    @Test func `a body of version 1 is refused, and told apart`() {
         let body = Array(#"{"notification_type":"CANCEL","password":"x","unified_receipt":{}}"#.utf8)
         do throws(Rejection) {
             _ = try NotificationBody.signedPayload(of: body)

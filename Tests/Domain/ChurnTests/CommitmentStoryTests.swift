@@ -1,5 +1,5 @@
-// Commitments paid by the month, each counted on its first day. Every number is worked out from metrics.md 3, the row
-// "commitmentsStarted". Apple's own timelines of them are in `SeedTimelineTests.swift`.
+// Commitments paid by the month, each counted on its first day. Every number is worked out by hand from
+// docs/explanation/churn-rules.md, the row "commitmentsStarted". Apple's own timelines of them are in `AppleTimelineTests.swift`.
 
 import Churn
 import Testing

@@ -1,4 +1,4 @@
-// Stocks as running sums of the deltas. Every number is worked out from metrics.md 3.
+// Stocks as running sums of the deltas. Every number is worked out by hand from docs/explanation/churn-rules.md.
 
 import Churn
 import Testing

@@ -1,4 +1,5 @@
-// How rows of subscriptions begin, and what is paid for them. Every number is worked out from metrics.md 3.
+// How rows of subscriptions begin, and what is paid for them. Every number is worked out by hand from
+// docs/explanation/churn-rules.md.
 
 import Churn
 import Testing

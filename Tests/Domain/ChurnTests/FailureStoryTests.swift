@@ -1,5 +1,5 @@
-// Failed payments and their outcomes. Every number is worked out from metrics.md 2 and 3. The timelines of Apple's own documents
-// are in `SeedTimelineTests.swift`.
+// Failed payments and their outcomes. Every number is worked out by hand from docs/explanation/churn-rules.md. The timelines of
+// Apple's own documents are in `AppleTimelineTests.swift`.
 
 import Churn
 import Contract

@@ -1,4 +1,4 @@
-// Identities that the cells of any input must meet: metrics.md 3, "Identities".
+// Identities that the cells of any input must meet: the last table of Numbers.md.
 
 import Notices
 import PlainChurn

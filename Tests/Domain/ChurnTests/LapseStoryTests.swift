@@ -1,4 +1,4 @@
-// Customers who stopped paying, and why. Every number is worked out from metrics.md 2 ("reason of a lapse") and 3.
+// Customers who stopped paying, and why. Every number is worked out by hand from docs/explanation/churn-rules.md.
 
 import Churn
 import Testing

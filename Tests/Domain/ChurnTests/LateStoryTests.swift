@@ -1,5 +1,5 @@
-// Notifications that come late: only the days that they are about are restated. Every number is worked out from metrics.md 1 and
-// 3.
+// Notifications that come late: only the days that they are about are restated. Every number is worked out by hand from
+// docs/explanation/churn-rules.md.
 
 import Churn
 import Contract

@@ -1,4 +1,5 @@
-// Failures whose DID_FAIL_TO_RENEW never came, proved by later notifications. Every number is worked out from metrics.md 2 and 3.
+// Failures whose DID_FAIL_TO_RENEW never came, proved by later notifications. Every number is worked out by hand from
+// docs/explanation/churn-rules.md.
 
 import Churn
 import Testing

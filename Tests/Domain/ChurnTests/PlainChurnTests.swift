@@ -1,4 +1,5 @@
-// Stories whose cells were worked out by hand from metrics.md. They check that the plain metrics follow its text.
+// Stories whose cells were worked out by hand from docs/explanation/churn-rules.md. They check that the second
+// implementation, PlainChurn, follows its text.
 
 import Testing
 

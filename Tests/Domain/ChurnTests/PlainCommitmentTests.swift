@@ -1,4 +1,4 @@
-// Commitments, worked out by hand from metrics.md.
+// Commitments, worked out by hand from docs/explanation/churn-rules.md.
 
 import PlainChurn
 import Testing

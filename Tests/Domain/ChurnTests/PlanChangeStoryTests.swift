@@ -1,4 +1,4 @@
-// Changes of product or plan. Every number is worked out from metrics.md 3, the row "upgraded".
+// Changes of product or plan. Every number is worked out by hand from docs/explanation/churn-rules.md, the row "upgraded".
 
 import Churn
 import Testing

@@ -1,4 +1,4 @@
-// Refunds and their reversals. Every number is worked out from metrics.md 2 ("refund") and 3.
+// Refunds and their reversals. Every number is worked out by hand from docs/explanation/churn-rules.md.
 
 import Churn
 import Testing

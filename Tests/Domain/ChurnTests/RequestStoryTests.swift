@@ -1,4 +1,4 @@
-// Requests of customers. Every number is worked out from metrics.md 3.
+// Requests of customers. Every number is worked out by hand from docs/explanation/churn-rules.md.
 
 import Churn
 import Testing

@@ -1,4 +1,5 @@
-// Revenue a month of subscriptions, from one value to the next: each row of the table "From, to" of metrics.md 3.
+// Revenue a month of subscriptions, from one value to the next: each part of the bridge of MRR in
+// docs/explanation/churn-rules.md.
 
 import Churn
 import Testing

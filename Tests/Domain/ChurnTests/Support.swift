@@ -97,7 +97,7 @@ extension Chain {
     }
 }
 
-/// The differences of two of them as text; nil: there are none.
+/// The differences of two of them as text; nil: they are equal.
 func difference(_ left: [String: PlainCell], _ right: [String: PlainCell]) -> String? {
     var lines: [String] = []
     for key in Set(left.keys).union(right.keys).sorted() where left[key] != right[key] {

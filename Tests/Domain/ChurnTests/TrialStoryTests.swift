@@ -1,4 +1,4 @@
-// Trials, each counted on its first day. Every number is worked out from metrics.md 3.
+// Trials, each counted on its first day. Every number is worked out by hand from docs/explanation/churn-rules.md.
 
 import Churn
 import Testing

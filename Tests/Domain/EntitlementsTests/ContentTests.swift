@@ -2,7 +2,7 @@ import Testing
 
 @testable import Entitlements
 
-/// E.8: content published at certain dates, and who may read it. Quotes of the seed stand beside the dates.
+/// Rules.md E.8: content published at certain dates, and who may read it. Tables 6-1 and 6-2 are Apple's (Rules.md L.1).
 @Suite struct `Content` {
     private func month(_ id: String, _ from: (Int, Int), _ to: (Int, Int), _ more: String = "") -> String {
         let start = date(2026, from.0, from.1)
@@ -15,7 +15,7 @@ import Testing
         return published.filter { open.contains($0.date) }.map(\.month)
     }
 
-    @Test func `of a monthly magazine, cancelled and taken up again, as in Table 6-1 (E.8, seed 001)`() throws {
+    @Test func `of a monthly magazine, cancelled and taken up again, as in Table 6-1`() throws {
         // "Subscribe February 20, renew March 20, cancel at April 20, resubscribe June 17."
         let records = [
             month("1", (2, 20), (3, 20)), month("2", (3, 20), (4, 20)),
@@ -36,7 +36,7 @@ import Testing
         #expect(issues(known.runs, at: date(2026, 5, 2)) == [2, 3, 4], "the second run has not begun")
     }
 
-    @Test func `of a card that expired, as in Table 6-2: the cycle moves, the lapse stays (E.8, seed 001)`() throws {
+    @Test func `of a card that expired, as in Table 6-2: the cycle moves, the lapse stays`() throws {
         // "February 20 subscribe, March 20 renews, April 20 renewal fails: lapsed; May 5 card updated: active; next June 5."
         let failure = told(
             "DID_FAIL_TO_RENEW", at: date(2026, 4, 20), bought("2", date(2026, 3, 20), date(2026, 4, 20)),
@@ -58,19 +58,19 @@ import Testing
         #expect(issues(known.runs, at: date(2026, 6, 2)) == [2, 3, 4, 5, 6], "May 1 is the newest at the restart")
     }
 
-    @Test func `of a mid-month buyer are two issues in the first month (E.8, seed 004)`() throws {
+    @Test func `of a mid-month buyer are two issues in the first month`() throws {
         let runs = [Run(start: date(2026, 2, 20), end: date(2026, 3, 20))]
         #expect(issues(runs, at: date(2026, 3, 2)) == [2, 3])
     }
 
-    @Test func `belongs to the run that it is published in, its first instant included, its end not (E.8 4)`() {
+    @Test func `belongs to the run that it is published in, its first instant included, its end not`() {
         let runs = [Run(start: d(10), end: d(20))]
         #expect(runs.accessible([d(9), d(10), d(20) - 1, d(20)], at: d(15)) == [d(10), d(20) - 1])
         #expect(runs.accessible([d(8), d(9)], at: d(15)) == [d(9)], "the newest there was")
         #expect(runs.accessible([], at: d(15)) == [])
     }
 
-    @Test func `of a stream is that of the current run only (E.8 5, seed 001)`() {
+    @Test func `of a stream is that of the current run only`() {
         let runs = [Run(start: d(0), end: d(10)), Run(start: d(20), end: d(30))]
         #expect(runs.accessible([d(5), d(15), d(25)], at: d(26), scope: .current) == [d(15), d(25)])
         #expect(runs.accessible([d(5), d(15), d(25)], at: d(30), scope: .current) == [])
@@ -94,7 +94,7 @@ import Testing
         #expect(runs.lasting(at: .max, hasAccess: true).last?.end == nil)
     }
 
-    @Test func `of a refunded period is gone, and the run begins later (E.8 1)`() throws {
+    @Test func `of a refunded period is gone, and the run begins later`() throws {
         let records = [
             month("1", (2, 20), (3, 20), "'revocationDate':\(date(2026, 4, 2))"), month("2", (3, 20), (4, 20)),
         ]
@@ -102,7 +102,7 @@ import Testing
         #expect(issues(known.runs, at: date(2026, 4, 3)) == [3, 4])
     }
 
-    @Test func `is counted from the dates of the rows, never from a duration (E.8 6, seed 004)`() throws {
+    @Test func `is counted from the dates of the rows, never from a duration`() throws {
         // A free week, then a month that Apple extended by ten days: neither has the length of a month.
         let records = [
             told("SUBSCRIBED", "INITIAL_BUY", at: d(0), bought("1", d(0), d(7), "'offerType':1"), renewal(1, at: d(7))),
@@ -114,7 +114,7 @@ import Testing
         #expect(runs.accessible([d(46), d(47)], at: d(50)) == [d(46)])
     }
 
-    @Test func `of a past grace is that of the days it was given (E.8 2)`() throws {
+    @Test func `of a past grace is that of the days it was given`() throws {
         let records = [
             told("DID_FAIL_TO_RENEW", at: d(30), period(1), failing(d(30), grace: d(46)), status: 4),
             told("DID_CHANGE_RENEWAL_STATUS", at: d(40), period(1), renewal(0, at: d(30))),

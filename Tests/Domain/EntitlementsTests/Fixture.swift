@@ -24,7 +24,7 @@ struct Fixture: CustomTestStringConvertible {
     }
 
     let name: String
-    /// The quotes of Apple's documents that it illustrates.
+    /// What it illustrates: rows of Rules.md, and quotes of the documents of Apple that Rules.md names.
     let shows: [String]
     let environment: Contract.Environment
     let told: [Told]

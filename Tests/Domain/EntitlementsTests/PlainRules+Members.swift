@@ -1,4 +1,4 @@
-// The other members of the answer, according to the exact rules (E.16).
+// The other members of the answer, according to the exact rules (Rules.md E.16).
 
 import Contract
 import JSON

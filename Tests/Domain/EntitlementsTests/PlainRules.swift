@@ -1,4 +1,4 @@
-// A second implementation of the exact rules (E.16): word by word from the records, computed anew for every instant, without
+// A second implementation of the exact rules (Rules.md E.16): straight from the records, computed anew for every instant, without
 // regard to time and memory. Limits are left out. It takes from the module, and so cannot check: the hash of a payload, which
 // transactions are rows at all, and how a period is added to a date.
 

@@ -7,7 +7,7 @@ import struct MakeBelieve.Chance
 
 @Suite struct `Merged facts` {
     @Test(arguments: 0..<150 as Range<UInt64>)
-    func `are the same in every order, with every repetition, in every grouping (E.7)`(_ seed: UInt64) throws {
+    func `are the same in every order, with every repetition, in every grouping`(_ seed: UInt64) throws {
         var chance = Chance(seed: seed)
         let records = notifications(2 + Int(chance.below(9)), &chance)
         let expected = try facts(records)
@@ -34,7 +34,7 @@ import struct MakeBelieve.Chance
         }
     }
 
-    @Test func `are the same at their limits, whatever came first (E.16 1 and 7)`() throws {
+    @Test func `are the same at their limits, whatever came first`() throws {
         var chance = Chance(seed: 11)
         let rows = try (0..<1_200).map { try reading(told("A", at: $0, bought("\($0 % 700)", $0 / 2, $0 + 9))).facts }
         let infos = try (0..<400).map {
@@ -115,7 +115,7 @@ import struct MakeBelieve.Chance
 
     /// Two independently written implementations agree on random input.
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `is that of the exact rules, read once more and word by word (E.16)`(_ part: UInt64) throws {
+    func `is that of the exact rules, read once more and word by word`(_ part: UInt64) throws {
         var chance = Chance(seed: 4_000 + part)
         for _ in 0..<40 {
             let records = notifications(1 + Int(chance.below(8)), &chance)

@@ -29,8 +29,7 @@ import struct MakeBelieve.Chance
     }
 
     @Test(arguments: 0..<parts)
-    func `are answered as they were, at every instant and in the end, however they were told (E.7)`(_ part: Int) throws
-    {
+    func `are answered as they were, at every instant and in the end, however they were told`(_ part: Int) throws {
         let simulation = try simulation(part)
         let rules = Dictionary(
             uniqueKeysWithValues: [Environment.production, .sandbox].map { ($0, SimulatedLife.Rules(simulation, $0)) })

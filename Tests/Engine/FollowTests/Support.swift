@@ -135,7 +135,7 @@ final class Rig {
     private let lines = Lines()
     private(set) var sinksMade: [Int32] = []
 
-    /// - Parameter follows: nil: every partition.
+    /// - Parameter follows: nil: every partition is followed.
     init(
         _ topics: [FollowOptions.Topic] = [.init("rows", isCompacted: false)],
         memory: MemoryLog = MemoryLog(clock: .manual()), log: (any RecordLog)? = nil, disk: Disk = Disk(),

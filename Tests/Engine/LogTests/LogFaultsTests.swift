@@ -7,7 +7,7 @@ import Testing
 struct FaultCase: Sendable, CustomStringConvertible {
     var step: LogStep
     var kind: InjectedFault.Kind
-    /// The error that the cycle ends with; nil: no error.
+    /// The error that the cycle ends with; nil: it ends without an error.
     var remedy: LogFault.Remedy?
     var cause: LogFault.Cause?
     var isDone = false

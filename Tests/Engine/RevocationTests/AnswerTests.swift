@@ -50,7 +50,7 @@ import Testing
         #expect(judge { $0.namesBySHA1 = true } == Self.good)
     }
 
-    @Test func `B6-13 holds until its nextUpdate and is none when it is stale`() {
+    @Test func `holds until its nextUpdate and is none when it is stale`() {
         let end = Chain.now + 12 * Self.hour
         #expect(judge { _ in } == Self.good)
         #expect(judge(now: end - 1) { _ in } == Self.good)
@@ -67,7 +67,7 @@ import Testing
         #expect(judge { $0.nextUpdate = nil } == .failure(.notOfNow))
     }
 
-    @Test func `B6-13 signed by a stranger is none`() throws {
+    @Test func `signed by a stranger is none`() throws {
         let stranger = try Chain(seed: "stranger").intermediate
         #expect(judge(signedBy: stranger, attached: false) == .failure(.untrustedResponder))
         #expect(judge(signedBy: stranger) == .failure(.untrustedResponder))
@@ -76,7 +76,7 @@ import Testing
         #expect(judge(signedBy: liar, attached: false) == .failure(.badSignature))
     }
 
-    @Test func `B6-13 signed by the leaf itself or by the root is none`() {
+    @Test func `signed by the leaf itself or by the root is none`() {
         #expect(judge(signedBy: chain.leaf) == .failure(.untrustedResponder))
         #expect(judge(signedBy: chain.root) == .failure(.untrustedResponder))
     }
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: [nil, .signingCode, .any] as [Chain.Holder.Purpose?])
-    func `B6-13 signed by a certificate of the issuer that is for something else is none`(
+    func `signed by a certificate of the issuer that is for something else is none`(
         _ purpose: Chain.Holder.Purpose?
     ) throws {
         let other = try Chain.Holder.responder(of: chain.intermediate, purpose: purpose)
@@ -110,7 +110,7 @@ import Testing
         #expect(judge { $0.isSignedBySHA1 = true } == .failure(.badSignature))
     }
 
-    @Test func `B6-13 signed by a responder that somebody else has named is none`() throws {
+    @Test func `signed by a responder that somebody else has named is none`() throws {
         // One certificate issued by the root, and one that claims to be issued by the issuer.
         let ofTheRoot = try Chain.Holder.responder(of: chain.root)
         #expect(judge(signedBy: ofTheRoot) == .failure(.untrustedResponder))
@@ -134,11 +134,11 @@ import Testing
         #expect(judge(now: now - Self.hour - 1, change) == .failure(.notOfNow))
     }
 
-    @Test func `B6-13 with another serial is none`() {
+    @Test func `with another serial is none`() {
         #expect(judge { $0.serial = [1, 2, 3] } == .failure(.ofAnother))
     }
 
-    @Test func `B6-13 about another certificate is none`() {
+    @Test func `about another certificate is none`() {
         #expect(judge(Answer(chain.intermediate.certificate, by: chain.root).der) == .failure(.untrustedResponder))
         // The same serial under another issuer, signed by ours.
         #expect(judge { $0.issuer = chain.root } == .failure(.ofAnother))
@@ -164,7 +164,7 @@ import Testing
         #expect(judge { $0.responseStatus = status } == .failure(.refused))
     }
 
-    @Test func `B6-13 cut off or changed anywhere is none`() {
+    @Test func `cut off or changed anywhere is none`() {
         let whole = Answer(chain.leaf.certificate, by: chain.intermediate).der
         for count in whole.indices { #expect((try? judge(Array(whole[..<count])).get()) == nil) }
         #expect(judge(whole + [0]) == .failure(.unreadable))

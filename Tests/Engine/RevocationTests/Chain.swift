@@ -24,7 +24,7 @@ struct Chain {
         let key: SigningKey
     }
 
-    /// - Parameter leafAddress: the responder's address in the leaf; nil: none.
+    /// - Parameter leafAddress: the responder's address in the leaf; nil: the leaf names no responder.
     /// - Parameter claimedRoot: the root in whose name the intermediate is issued, but with another key.
     init(
         seed: String = "genuine", leafAddress: String? = address + "leaf",

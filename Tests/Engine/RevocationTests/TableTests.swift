@@ -77,7 +77,7 @@ import Testing
         #expect(table.step(at: after(.seconds(1))).next == after(.seconds(3)).steady)
     }
 
-    @Test func `B6-13 what is revoked stays so, and is not asked about again`() {
+    @Test func `what is revoked stays so, and is not asked about again`() {
         var table = table(after: .revoked)
         let year = after(.seconds(365 * 24 * 3600))
         #expect(table.step(at: year).next == nil)
@@ -96,7 +96,7 @@ import Testing
                 == .unknown(leaf: chain.leaf.serial, .noAddress))
     }
 
-    @Test func `B6-38 of many chains those used last are remembered, and the revoked ones`() throws {
+    @Test func `of many chains those used last are remembered, and the revoked ones`() throws {
         var table = table(after: .revoked)
         let limit = RevocationTable.limitChains
         let leaves = try (0..<limit + 5).map { try Chain.make("Leaf", "\($0)", .p256, []).certificate }

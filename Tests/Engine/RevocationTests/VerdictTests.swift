@@ -68,7 +68,7 @@ extension Chain {
         if case .rejected(let rejection, _) = verdict { rejection.reason } else { nil }
     }
 
-    @Test(arguments: [true, false]) func `B6-13 refuses what a revoked chain has signed`(_ isLeaf: Bool) async throws {
+    @Test(arguments: [true, false]) func `refuses what a revoked chain has signed`(_ isLeaf: Bool) async throws {
         let chain = try Chain()
         let responder = try TestResponder(
             chain, leaf: .says(isLeaf ? .revoked : .good), intermediate: .says(isLeaf ? .good : .revoked))
@@ -94,7 +94,7 @@ extension Chain {
         #expect(reason(try await judge(chain.notification(spoilsSignature: true), chain, .hard, run)) == .badSignature)
     }
 
-    @Test func `B6-14 is not given under hard while nobody answers, whatever the signature`() async throws {
+    @Test func `is not given under hard while nobody answers, whatever the signature`() async throws {
         let chain = try Chain()
         let run = try WatchRun(nil)
         defer { run.stop() }
@@ -111,7 +111,7 @@ extension Chain {
         #expect(reason(try await judge(chain.notification(header: other), pool)) == .badAlgorithm)
     }
 
-    @Test func `B6-14 is given at once under soft while nobody answers`() async throws {
+    @Test func `is given at once under soft while nobody answers`() async throws {
         let chain = try Chain()
         let run = try WatchRun(nil)
         defer { run.stop() }
@@ -125,7 +125,7 @@ extension Chain {
     }
 
     @Test(arguments: ["http://127.0.0.1:9/", "http://ocsp.apple.com/ocsp03-leaf"])
-    func `B6-39 on a forged chain is given without asking anybody`(_ address: String) async throws {
+    func `on a forged chain is given without asking anybody`(_ address: String) async throws {
         let genuine = try Chain()
         let forged = try Chain(seed: "forged", leafAddress: address, intermediateAddress: address)
         let run = try WatchRun(nil)
@@ -171,7 +171,7 @@ extension Chain {
         #expect(responder.requests.map { $0.headers.all("Host") } == [["ocsp.apple.com"], ["ocsp.apple.com"]])
     }
 
-    @Test(arguments: ["soft", "hard"]) func `B6-13 refuses a revoked chain`(_ mode: String) async throws {
+    @Test(arguments: ["soft", "hard"]) func `refuses a revoked chain`(_ mode: String) async throws {
         let responder = try TestResponder(chain, leaf: .says(.revoked), now: now)
         defer { responder.stop() }
         let result = try await verify(chain.notification(at: now), mode, proxy: responder.origin)
@@ -179,7 +179,7 @@ extension Chain {
         #expect(result.output == "revoked\n")
     }
 
-    @Test func `B6-14 gives no verdict under hard when nobody answers, whatever the signature`() async throws {
+    @Test func `gives no verdict under hard when nobody answers, whatever the signature`() async throws {
         async let whole = verify(chain.notification(at: now), "hard", proxy: "http://127.0.0.1:1")
         async let spoilt = verify(
             chain.notification(at: now, spoilsSignature: true), "hard", proxy: "http://127.0.0.1:1")
@@ -189,7 +189,7 @@ extension Chain {
         }
     }
 
-    @Test func `B6-14 says under soft that nobody answers, and takes it`() async throws {
+    @Test func `says under soft that nobody answers, and takes it`() async throws {
         let result = try await verify(chain.notification(at: now), "soft", proxy: "http://127.0.0.1:1")
         #expect(result.code == 0)
         #expect(result.message.contains("it is not known whether"), "\(result.message)")

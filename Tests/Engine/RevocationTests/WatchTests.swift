@@ -27,8 +27,7 @@ import Testing
         #expect(run.value(#"perennial_ocsp_answers_total{status="good"}"#) == 2)
     }
 
-    @Test(arguments: [true, false]) func `B6-13 knows a revoked leaf and a revoked intermediate`(_ isLeaf: Bool) throws
-    {
+    @Test(arguments: [true, false]) func `knows a revoked leaf and a revoked intermediate`(_ isLeaf: Bool) throws {
         let chain = try Chain()
         let responder = try TestResponder(
             chain, leaf: .says(isLeaf ? .revoked : .good), intermediate: .says(isLeaf ? .good : .revoked))
@@ -42,7 +41,7 @@ import Testing
         #expect(lines.count == 1 && lines[0].contains(chain.leaf.certificate.serial), "\(lines)")
     }
 
-    @Test func `B6-13 takes one revoked certificate for enough when nothing is known of the other`() throws {
+    @Test func `takes one revoked certificate for enough when nothing is known of the other`() throws {
         let chain = try Chain()
         let responder = try TestResponder(chain, leaf: .says(.revoked), intermediate: .status(500))
         defer { responder.stop() }
@@ -51,7 +50,7 @@ import Testing
         #expect(run.wait(for: chain) == .revoked)
     }
 
-    @Test func `B6-14 knows nothing while nobody answers, and says so once`() throws {
+    @Test func `knows nothing while nobody answers, and says so once`() throws {
         let chain = try Chain()
         let run = try WatchRun(nil)
         defer { run.stop() }
@@ -62,7 +61,7 @@ import Testing
         #expect(lines.count == 1 && lines[0].contains("WARNING") && lines[0].contains("http_not_connected"), "\(lines)")
     }
 
-    @Test func `B6-14 asks again after a failure and tells those who wait`() async throws {
+    @Test func `asks again after a failure and tells those who wait`() async throws {
         let chain = try Chain()
         let responder = try TestResponder(chain, leaf: .status(503))
         defer { responder.stop() }
@@ -83,7 +82,7 @@ import Testing
             (.bytes([UInt8](repeating: 0x30, count: 60 << 10)), "answer_unreadable"),
             (.bytes([UInt8](repeating: 0x30, count: 1 << 20)), "http_too_large"),
         ] as [(TestResponder.Reply, String)])
-    func `B6-14 takes for no answer what is none`(_ reply: TestResponder.Reply, _ cause: String) async throws {
+    func `takes for no answer what is none`(_ reply: TestResponder.Reply, _ cause: String) async throws {
         let chain = try Chain()
         let responder = try TestResponder(chain, leaf: reply)
         defer { responder.stop() }
@@ -102,7 +101,7 @@ import Testing
             "http://ocsp.apple.com/../ocsp03-leaf", "http://ocsp.apple.com/ocsp03-leaf?to=http://127.0.0.1/",
             "http://ocsp.apple.com/ocsp03 leaf", "http://ocsp.apple.com/%0d%0aHost:x", "ldap://ocsp.apple.com/leaf",
             "http://ocsp.apple.com/" + String(repeating: "a", count: 300),
-        ]) func `B6-39 asks nobody but ocsp.apple.com over HTTP`(_ address: String?) async throws
+        ]) func `asks nobody but ocsp.apple.com over HTTP`(_ address: String?) async throws
     {
         let chain = try Chain(leafAddress: address)
         let responder = try TestResponder(chain)

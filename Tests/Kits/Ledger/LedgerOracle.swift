@@ -45,7 +45,7 @@ struct Expected: Equatable, CustomStringConvertible {
 struct LedgerOracle {
     var told: [Int32: [Expected]] = [:]
     var rowsTold: [Int32: [Expected]] = [:]
-    /// The values of each total of a partition, one after the other; nil: no value.
+    /// The values of each total of a partition, one after the other; nil: the total has no value.
     var totals: [Int32: [String: [String?]]] = [:]
     /// Source, reason, key and value of each dead letter.
     var letters: [[String]] = []

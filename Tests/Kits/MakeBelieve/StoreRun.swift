@@ -26,7 +26,7 @@ public final class StoreRun {
     public private(set) var happened: [String] = []
 
     /// - Parameters:
-    ///   - faults: a seed; nil: no faults.
+    ///   - faults: a seed; nil: nothing fails.
     ///   - makeProcessor: called for each start of a process, and once before.
     public init(
         _ store: StoreLog, processes: Int = 1, faults seed: UInt64? = nil,

@@ -1,6 +1,9 @@
-// A second implementation of the churn metrics of metrics.md, for tests: slow, and evaluated instant by instant. It computes the
-// state of a chain at every instant that a fact names, and counts the differences between one instant and the next. It contains
-// no code of the product.
+// A second implementation of the counters of churn, for tests: slow, and evaluated instant by instant. It computes the state of a
+// chain at every instant that a fact names, and counts the differences between one instant and the next. It contains no code of
+// the product.
+//
+// Texts in quotation marks, here and in the other files, are the exact definitions, each beside the code that follows it. At more
+// length they are explained in docs/explanation/churn-rules.md.
 
 import Foundation
 

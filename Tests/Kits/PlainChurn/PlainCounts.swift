@@ -1,4 +1,4 @@
-// The counters of rows and states: metrics.md 3, `counts`.
+// The counters of rows and states: `counts` of a cell.
 
 extension PlainLife {
     /// "Each row counts once in these eight", and the plan changes among them.

@@ -1,4 +1,4 @@
-// Failures: metrics.md 2, "failure" and "decided".
+// Failed payments, and how each was decided.
 
 struct PlainFailure {
     enum Outcome { case recovered, lost, cancelled, other }

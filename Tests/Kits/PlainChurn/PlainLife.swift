@@ -1,4 +1,4 @@
-// The states of one chain: metrics.md 2, "State at t", evaluated at one instant after the other.
+// The states of one chain, evaluated at one instant after the other.
 
 enum PlainReason {
     case voluntary, billing, price, unavailable, refund, other

@@ -1,4 +1,4 @@
-// Monthly recurring revenue of rows and chains: metrics.md 2, last paragraph, and the second table of 3.
+// Monthly recurring revenue (MRR) of rows and chains: `money` of a cell.
 
 extension PlainLife {
     /// "MRR of a paid row = price / months; MONTHLY: price. From `purchaseDate` (recovered with access: or due, if earlier) to

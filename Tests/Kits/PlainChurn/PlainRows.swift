@@ -1,4 +1,4 @@
-// Rows: metrics.md 2, "From facts to a timeline", the part that needs no state.
+// From facts to the rows of a timeline: the part that needs no state.
 
 /// "A run of versions with `revocationDate`, from that date until the `signedDate` of the first later version without it."
 struct PlainRefund {
@@ -63,7 +63,7 @@ struct PlainRow {
         return refunds
     }
 
-    /// E.16 2: "`purchaseDate`; upgraded before not upgraded; `expiresDate`; `transactionId` by bytes."
+    /// "`purchaseDate`; upgraded before not upgraded; `expiresDate`; `transactionId` by bytes."
     static func isEarlier(_ one: PlainRow, _ other: PlainRow) -> Bool {
         let (a, b) = (one.newest, other.newest)
         if a.purchase != b.purchase { return a.purchase < b.purchase }
@@ -90,7 +90,7 @@ struct PlainRow {
         }
     }
 
-    /// E.16 1: "Only the versions with the 1,000 greatest distinct (`purchaseDate`, `transactionId`) count."
+    /// "Only the versions with the 1,000 greatest distinct (`purchaseDate`, `transactionId`) count."
     private static func countedPurchases(_ facts: [PlainFact]) -> Set<Purchase> {
         let all = Set(facts.compactMap(\.transaction).map(Purchase.init))
         let ordered = all.sorted {

@@ -6,7 +6,7 @@ public import JSON
 public struct TruthCheck: Sendable {
     struct Interval {
         let from: Int64
-        /// The first instant after it; nil: no end.
+        /// The first instant after it; nil: it does not end.
         let until: Int64?
         /// See `AccessInterval`.
         let rule: String

@@ -175,7 +175,7 @@ extension HTTPRequest {
     }
 }
 
-/// nil: no body.
+/// nil: there is no body.
 private func sortedJSON(_ body: [UInt8]) throws -> [String]? {
     guard !body.isEmpty else { return nil }
     let object = try #require(try JSONValue.read(body).object)

@@ -21,7 +21,7 @@ final class RefundRun {
     /// One record of an input.
     struct Input {
         let at: Int64
-        /// 0: notifications, 1: usage, 2: attempts; nil: a tick.
+        /// 0: notifications, 1: usage, 2: attempts; nil: this is a tick.
         let topic: Int?
         var key: [UInt8] = []
         var value: [UInt8] = []

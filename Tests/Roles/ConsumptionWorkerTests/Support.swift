@@ -51,7 +51,7 @@ extension Shop {
         try work()
     }
 
-    /// - Parameter partition: nil: the partition of its key.
+    /// - Parameter partition: nil: the record goes to the partition of its key.
     func say(
         _ value: [UInt8]?, key: String? = "1000", partition: Int32? = nil, headers: [RecordHeader] = [],
         at instant: Int64 = d(0)

@@ -12,9 +12,9 @@ import TruthCheck
 
 extension StoreRun {
     /// - Parameters:
-    ///   - leeway: nil: the default.
-    ///   - faults: a seed; nil: no faults.
-    ///   - shadow: the names of a replay; nil: a live worker.
+    ///   - leeway: nil: the default applies.
+    ///   - faults: a seed; nil: nothing fails.
+    ///   - shadow: the names of a replay; nil: this is a live worker.
     convenience init(
         _ store: StoreLog, processes: Int = 1, leeway: Int64? = nil, faults seed: UInt64? = nil, shadow: Shadow? = nil
     ) throws {

@@ -69,7 +69,7 @@ import Testing
             ("application/json; x=\"charset=latin1\"", "", 200), ("application/json", "identity, IDENTITY ,", 200),
             ("application/jsonp", "", 415), ("application/x-json", "", 415),
         ])
-    func `B6-37 takes JSON in UTF-8 as it is, nothing compressed`(
+    func `takes JSON in UTF-8 as it is, nothing compressed`(
         _ type: String, _ encoding: String, _ status: Int
     ) throws {
         let door = try Door()

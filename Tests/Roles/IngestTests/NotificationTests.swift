@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: [(Contract.Environment.production, "Production"), (.sandbox, "Sandbox")])
-    func `B6-23 is written to the topics of its own environment, the signed text too`(
+    func `is written to the topics of its own environment, the signed text too`(
         _ environment: Contract.Environment, _ name: String
     ) throws {
         let door = try Door()
@@ -204,9 +204,9 @@ extension Acknowledged {
     }
 }
 
-/// What app-store.md B.6 requires of the endpoint.
+/// Bodies that the endpoint refuses before it looks for a signature, and one that it must not refuse.
 @Suite(.ownThreads) struct `A body` {
-    /// And B6-40: without `signedPayload`, with two of them, with one that is not a string, of version 1, or without any JSON.
+    /// Without `signedPayload`, with two of them, with one that is not a string, of version 1, or without any JSON.
     @Test(
         arguments: [
             "", "{", "[]", "null", #"{"signedPayload":1}"#, #"{"signedPayload":null}"#,
@@ -214,7 +214,7 @@ extension Acknowledged {
             #"{"notification_type":"DID_RENEW","auto_renew_status":"1"}"#,
             #"{"signedPayload":"not.a.jws"}"#, "\u{FEFF}{}",
         ])
-    func `B6-36 that holds no signed text is malformed`(_ body: String) throws {
+    func `that holds no signed text is malformed`(_ body: String) throws {
         let door = try Door()
         defer { door.stop() }
         let answer = try door.notify(Array(body.utf8))
@@ -222,14 +222,14 @@ extension Acknowledged {
         #expect(door.log.records(of: .notifications).isEmpty)
     }
 
-    @Test func `B6-33 that nests too deeply is malformed`() throws {
+    @Test func `that nests too deeply is malformed`() throws {
         let door = try Door()
         defer { door.stop() }
         let deep = #"{"signedPayload":"a","x":"# + String(repeating: "[", count: 100_000) + "}"
         #expect(try door.notify(Array(deep.utf8)).status == 400)
     }
 
-    @Test func `B6-33 over the limit is too large`() throws {
+    @Test func `over the limit is too large`() throws {
         let door = try Door()
         defer { door.stop() }
         let answer = try door.notify([UInt8](repeating: 0x20, count: (256 << 10) + 1))
@@ -237,7 +237,7 @@ extension Acknowledged {
         #expect(door.log.records.isEmpty)
     }
 
-    @Test func `B6-36 may have members that are not known`() throws {
+    @Test func `may have members that are not known`() throws {
         let door = try Door()
         defer { door.stop() }
         let jws = try NotificationBody.signedPayload(of: Apple.body())
@@ -247,7 +247,7 @@ extension Acknowledged {
 }
 
 @Suite struct `What is refused` {
-    /// Contract 3, row by row.
+    /// "Answers by reason" in docs/reference/ingest-http.md, row by row.
     @Test func `is treated by its reason and by where it comes from`() {
         let refused: [RejectionReason] = [.malformed, .badAlgorithm, .badChainLength, .badSignature]
         let chain: [RejectionReason] = [.badCertificate, .untrustedChain, .missingMarker, .expiredChain, .revoked]

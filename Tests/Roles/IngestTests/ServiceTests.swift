@@ -197,7 +197,7 @@ final class IngestRig {
         return try HTTPClient(options)
     }
 
-    /// Which of the two certificates a new connection gets; nil: neither.
+    /// Which of the two certificates a new connection gets; nil: it gets neither.
     private func shown(_ request: HTTPClient.Request) throws -> Int? {
         try [Self.first, Self.second].firstIndex { pair in
             let client = try client(pair.certificate)

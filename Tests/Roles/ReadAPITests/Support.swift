@@ -40,7 +40,7 @@ final class TestTime: Sendable {
     }
 }
 
-/// A record of contract 5, written by hand.
+/// A record of `entitlements`, written by hand.
 struct Record {
     var id = "2000000000000001"
     var bundleId = "com.example.app"

@@ -40,7 +40,7 @@ private final class DemoProcess: Sendable {
             }
     }
 
-    /// A file that the shell has written; nil: not written yet.
+    /// A file that the shell has written; nil: it is not written yet.
     func written(_ name: String) -> String? {
         (try? readFile("\(folder.path)/here/\(name)")).map { String(decoding: $0, as: UTF8.self) }
     }

@@ -75,7 +75,7 @@ private func ask(
             headers: headers + (type.map { [("Content-Type", $0)] } ?? []), body: Array(body.utf8)), now: now)
 }
 
-/// The usual body with one member changed; nil: without it.
+/// The usual body with one member changed; nil: the member is left out.
 private func with(_ name: String, _ value: String?) -> String {
     var members = [
         ("customerConsented", "true"), ("sampleContentProvided", "false"), ("deliveryStatus", "\"DELIVERED\""),

@@ -9,7 +9,7 @@ public struct DayRow: Sendable {
     public let day: CivilDay
     /// The stocks at the end of the day, as in reports; money only if the request groups by currency.
     public let stocks: [Stock]
-    /// What is undecided on that day; nil: nothing.
+    /// What is undecided on that day; nil: nothing is undecided.
     public let open: MetricsReport.OpenDay?
     /// Only refunds, late deliveries and the ends of commitments can still change the day.
     public let isFinal: Bool

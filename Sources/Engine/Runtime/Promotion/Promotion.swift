@@ -16,7 +16,7 @@ public struct Promotion {
 
     let live: WorkerDefinition
     let shadow: WorkerDefinition
-    /// The copy of the live state that is made first. nil: no copy.
+    /// The copy of the live state that is made first. nil: no copy is made.
     let kept: WorkerDefinition?
     /// Name of the replay.
     let name: String

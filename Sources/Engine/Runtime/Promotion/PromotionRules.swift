@@ -26,7 +26,7 @@ public protocol PromotionRules {
 /// A record of one of the worker's live outputs.
 public struct PromotedRecord: Sendable, Equatable {
     public var output: Int
-    /// nil: the partition of the state.
+    /// nil: the value is in the partition of the state.
     public var partition: Int32?
     public var key: [UInt8]
     public var value: [UInt8]?

@@ -32,7 +32,7 @@ struct APIChance {
         self.perMille = perMille
     }
 
-    /// - Returns: nil: no failure. `draw` is a random number for further choices.
+    /// - Returns: nil if the request does not fail. `draw` is a random number for further choices.
     mutating func trouble(of path: String, body: [UInt8]) -> (trouble: APITrouble, draw: UInt64)? {
         guard perMille > 0 else { return nil }
         let text = Array("\(seed) \(path) ".utf8) + body
@@ -51,7 +51,7 @@ struct APIChance {
 struct APIRate {
     private static let second: Int64 = 1000
 
-    /// nil: no limit.
+    /// nil: requests are not limited.
     let perSecond: Int?
     private var counted: Int64 = 0
     private var counts: [String: Int] = [:]

@@ -13,7 +13,7 @@ final class StoreAPI: HTTPHandler {
         var seed: UInt64 = 1
         /// Per thousand requests.
         var troublesPerMille = 0
-        /// For each app; nil: no limit.
+        /// For each app; nil: requests are not limited.
         var requestsPerSecond: Int?
         /// How long a request without an answer stays open.
         var hold: Duration = .seconds(60)

@@ -13,7 +13,7 @@ package final class StoreAPIServer: Sendable {
         /// The address for production, or for both if `sandbox` is nil.
         var address: ListenAddress
         var sandbox: ListenAddress?
-        /// TLS; nil: plain HTTP.
+        /// For TLS; nil: the server speaks plain HTTP.
         var identity: APIIdentity?
         /// `server` is set later.
         var api = StoreAPI.Configuration(server: "both")

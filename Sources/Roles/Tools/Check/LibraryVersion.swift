@@ -56,7 +56,7 @@ package struct LibraryVersion: Sendable, Hashable {
         [.librdkafka, .openSSL, .rocksDB, .libmicrohttpd, .gnuTLS, .libcurl, .simdjson]
     }
 
-    /// A warning for an HTTP server without TLS, which is behind a proxy; nil: no warning.
+    /// A warning for an HTTP server without TLS, which is behind a proxy; nil: no fault is known.
     package var warningBehindProxy: String? {
         guard let version = VersionNumber(running), KnownFault.smuggling.affects(name, version) else { return nil }
         return "\(name) \(running): \(KnownFault.smuggling.words) (fixed in \(KnownFault.smuggling.fixedIn))"
@@ -102,7 +102,7 @@ struct VersionNumber: Comparable, CustomStringConvertible {
 /// Only faults that users can do something about. Faults with a workaround in the code are explained there.
 struct KnownFault {
     let library: String
-    /// nil: every version before the fix.
+    /// nil: every version before the fix has the fault.
     let since: VersionNumber?
     let fixedIn: VersionNumber
     let words: String

@@ -38,7 +38,7 @@ final class RedriveJudge {
 
     func close() { watch?.close() }
 
-    /// nil: no verdict, because `verify.ocsp` is hard and it is not known whether a certificate is revoked.
+    /// nil: there is no verdict, because `verify.ocsp` is hard and it is not known whether a certificate is revoked.
     /// - Parameter reason: why the letter was refused.
     func notification(
         in body: [UInt8], refusedAs reason: String, now: Int64

@@ -19,7 +19,7 @@ struct PublishedValue: Sendable, Equatable {
     /// The start of the first period that it contains.
     var firstPeriod: Int64? { json["runs"]?.array?.first?["start"]?.integer }
 
-    /// nil: a tombstone, or not JSON.
+    /// nil: the record is a tombstone, or its value is not JSON.
     init?(_ record: borrowing RecordView) {
         guard let bytes = record.copyOfValue() else { return nil }
         do throws(JSONFault) { json = try JSONValue.read(bytes) } catch { return nil }

@@ -21,7 +21,7 @@ struct InspectQuery: Sendable, Equatable {
     static let limitDates = 1000
 
     let subject: Subject
-    /// nil: now.
+    /// nil: the answer is about now.
     let instant: Int64?
     /// Publication dates of the items to check.
     let published: [Int64]

@@ -18,8 +18,8 @@ struct PartitionScan {
     /// Reads to the current end, or to an end that was read before.
     ///
     /// - Parameters:
-    ///   - start: nil: the first existing record.
-    ///   - known: an end that was read before; nil: the current end.
+    ///   - start: where reading begins; nil: it begins at the first existing record.
+    ///   - known: an end that was read before; nil: the current end is looked up.
     ///   - progress: called with the fraction that was read, 0 to 1.
     /// - Returns: that end.
     @discardableResult

@@ -15,7 +15,8 @@ struct RefundsQuery: Sendable, Equatable {
     /// Cards that are shown for one ID; --all shows all that are kept.
     static let limitCards = 8
 
-    /// An originalTransactionId, a transactionId or a notificationUUID; nil: the newest of all.
+    /// An originalTransactionId, a transactionId or a notificationUUID; nil: the newest requests of all
+    /// purchases are shown.
     let id: String?
     let period: RequestPeriod
     let isJSON: Bool

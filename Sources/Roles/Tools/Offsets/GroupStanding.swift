@@ -14,11 +14,11 @@ struct GroupStanding: Sendable {
 
 struct PartitionStanding: Sendable {
     var partition: TopicPartition
-    /// The committed offset; nil: the group has none here.
+    /// The committed offset; nil: the group has no position here.
     var position: NextOffset?
     /// nil: the partition does not exist any more.
     var ends: PartitionEnds?
-    /// nil: not known, because a position or an answer is missing.
+    /// nil: it is not known, because a position or an answer is missing.
     var lag: Lag?
     /// Timestamp of the next record to read, in milliseconds since 1970; nil: there is no record, or it is not known.
     var nextTimestamp: Int64?

@@ -16,7 +16,7 @@ struct OffsetsQuery: Sendable {
 
     struct Reset: Sendable, Equatable {
         var target: Target
-        /// nil: every topic in which the group has positions.
+        /// nil: it is about every topic in which the group has positions.
         var topic: String?
         var applies: Bool
     }
@@ -26,7 +26,7 @@ struct OffsetsQuery: Sendable {
         enum Place: String, Sendable { case beginning, end }
 
         var worker: Worker
-        /// nil: all partitions.
+        /// nil: it is about all partitions.
         var partition: Int32?
         var place: Place?
         var applies: Bool

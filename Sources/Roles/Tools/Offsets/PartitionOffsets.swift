@@ -3,7 +3,7 @@
 import Cluster
 import Platform
 
-/// `PARTITION:OFFSET[,...]`; nil: anything else.
+/// Reads `PARTITION:OFFSET[,...]`; nil: the text has another form.
 func partitionOffsets(_ text: String, option: String) throws(ToolFault) -> [Int32: Int64]? {
     var offsets: [Int32: Int64] = [:]
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {

@@ -18,7 +18,7 @@ struct PromoteFindings {
     let planReasons: [String]
     /// Apps that occur in the log but not in the settings.
     let unknownApps: [String]
-    /// Counts for the current values; nil: not counted.
+    /// Counts for the current values; nil: they were not counted.
     let counts: PromotionCounts?
 
     /// Records between the replay and the live worker.

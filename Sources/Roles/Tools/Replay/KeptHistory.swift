@@ -7,7 +7,7 @@ struct LostBeginning: Equatable {
     var partition: TopicPartition
     /// The first record that is left.
     var offset: NextOffset
-    /// Milliseconds since 1970; nil: not known.
+    /// Milliseconds since 1970; nil: it is not known.
     var timestamp: Int64?
 
     var words: String {

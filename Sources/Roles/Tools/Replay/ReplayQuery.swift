@@ -28,7 +28,7 @@ struct ReplayQuery {
     }
 
     let verb: Verb
-    /// nil: every worker.
+    /// nil: it is about every worker.
     let worker: Contract.Worker?
     let isJSON: Bool
 

@@ -193,7 +193,7 @@ struct ReplayRun {
                 + "at their end, \(Int(seconds.rounded())) s, \(rate)/s\(letters)")
     }
 
-    /// The number of dead letters that the replay has written so far; nil: not known.
+    /// The number of dead letters that the replay has written so far; nil: it is not known.
     private func letters() -> String? {
         let deadline = Deadline(after: .seconds(5))
         guard let survey = try? InputSurvey(log, topics: [identity.deadLetters], group: identity.group, by: deadline)

@@ -38,7 +38,7 @@ struct perennial_load {
     /// not measured.
     bool connects_first;
     enum perennial_load_use use;
-    /// 0: as many as fit into `seconds`.
+    /// 0: they are as many as fit into `seconds`.
     int64_t requests;
     double seconds;
     /// Requests started per second, whether or not the server keeps up; 0: each connection sends again after its

@@ -149,7 +149,7 @@ private final class MadeReader: LogReader {
 private protocol MadeSource {
     /// Size of the longest value.
     var limitBytes: Int { get }
-    /// The number of records; nil: endless.
+    /// The number of records; nil: it is endless.
     var count: Int? { get }
     mutating func withRecord(_ n: Int, _ body: (Notifications) -> Void)
 }

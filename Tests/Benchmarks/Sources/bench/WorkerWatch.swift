@@ -123,7 +123,8 @@ final class OutputCount: Sendable {
     private let keyedTopic: Int?
     private let state = Mutex(State())
 
-    /// - Parameter keyedTopic: an output whose keys are counted, too; nil: none, because counting very many keys takes time.
+    /// - Parameter keyedTopic: an output whose keys are counted, too; nil: no keys are
+    ///   counted, because counting very many takes time.
     init(keyedTopic: Int? = nil) { self.keyedTopic = keyedTopic }
 
     func hooks(_ others: SessionHooks) -> SessionHooks {

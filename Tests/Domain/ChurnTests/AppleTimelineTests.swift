@@ -1,5 +1,5 @@
 // The timelines of Apple's documents on billing: a month whose payment fails, with and without grace, recovered or not; and a
-// commitment, which has no grace and 90 days. Every number is worked out from them and metrics.md 3.
+// commitment, which has no grace and 90 days. Every number is worked out by hand from them and docs/explanation/churn-rules.md.
 
 import Churn
 import Testing
