@@ -70,8 +70,8 @@ soak)
     ;;
 esac
 
-# Where tests run in parallel, the time of each contains its wait for the others.
-printf '\nmake %s: the slowest of the tests that run alone, in seconds\n' "$tier"
+# Where the tests of a group run in parallel, the time of each contains its wait for the others: these groups are left out.
+printf '\nmake %s: the slowest tests of the groups that run one test at a time, in seconds\n' "$tier"
 sed -nE 's/^[✔✘] Test "([^"]+)".* (passed|failed) after ([0-9.]+) seconds.*/\3 \1/p' "$logs"/{quiet,broker,soak-*} 2>/dev/null | sort -rn | head -n 20
 [ -n "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make $tier: the tests on a real Kafka were skipped; \
 set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17), or KAFKA_BOOTSTRAP_SERVERS to a running one"

@@ -30,6 +30,6 @@ import Testing
             #expect(page.contains("\n| `\(fact)` |"), "\(fact)")
         }
         for preference in RefundPreference.allCases { #expect(page.contains("\"\(preference.rawValue)\"")) }
-        #expect(page.contains("At most \(RefundPolicy.limitRules) rules, and \(RefundPolicy.limitBytes / 1024) KiB"))
+        #expect(page.contains("at most \(RefundPolicy.limitRules) rules and \(RefundPolicy.limitBytes / 1024) KiB"))
     }
 }

@@ -116,7 +116,7 @@ struct KnownFault {
         library: "libmicrohttpd", since: nil, fixedIn: VersionNumber(1, 0, 5),
         words:
             "it may read a request differently from the proxy in front of it. Known cases are refused, others are not; "
-            + "install a newer version, or let ingest terminate TLS (ingest.tls.certificate, ingest.tls.key)")
+            + "to exclude them all, let ingest terminate TLS (ingest.tls.certificate, ingest.tls.key)")
 
     static let all = [
         // https://github.com/confluentinc/librdkafka/issues/4895
