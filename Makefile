@@ -17,7 +17,8 @@ setup: ## installs what a Debian 12 machine with a Swift toolchain lacks (deploy
 build: setup ## builds the product and its tests; warnings are errors
 	swift build --build-tests $(strict)
 
-release: setup ## builds .build/release/perennial, which needs no Swift runtime where it runs
+release: ## builds .build/release/perennial, which needs no Swift runtime where it runs
+	@deploy/setup.sh product
 	swift build -c release --product perennial --static-swift-stdlib $(strict) \
 		--disable-local-rpath -Xlinker -z -Xlinker now
 	@# The program must not load libraries from its own folder, and its table of calls (GOT) must be read-only once it runs.

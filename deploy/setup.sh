@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
-# Makes a Debian machine ready to build and test: `make setup`. It prints nothing when nothing is missing, and asks no questions.
+# Makes a Debian machine ready. It prints nothing when nothing is missing, and asks no questions.
+#
+# setup.sh            to build and test: `make setup`
+# setup.sh product    to build the product: without the packages whose reason begins with "tests:"
+# setup.sh needs [product]   only prints the packages that this needs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,6 +31,10 @@ check_swift() {
 }
 
 wanted_packages() {
+    if [ "$part" = product ]; then
+        sed -E '/#[[:space:]]*tests:/d; s/#.*//; s/[[:space:]]+$//; /^$/d' "$list"
+        return
+    fi
     sed -E 's/#.*//; s/[[:space:]]+$//; /^$/d' "$list"
     # An unpacked Kafka has no Java of its own.
     if [ -n "${KAFKA_HOME:-}" ] && ! command -v java >/dev/null; then echo openjdk-17-jre-headless; fi
@@ -59,6 +67,18 @@ install_as_root() {
 if [ "${1:-}" = --as-root ]; then
     shift
     install_as_root "$@"
+    exit
+fi
+
+needs=
+if [ "${1:-}" = needs ]; then
+    needs=yes
+    shift
+fi
+readonly needs part=${1:-}
+[[ $# -le 1 && $part =~ ^(product)?$ ]] || fail "usage: setup.sh [needs] [product]"
+if [ -n "$needs" ]; then
+    wanted_packages
     exit
 fi
 
