@@ -78,9 +78,4 @@ public struct Names: Sendable, Hashable {
     /// The group name of the read API, which Kafka only looks up, and the name of its subdirectory of
     /// `state.directory`.
     public var apiGroup: String { "\(prefix).\(environment.rawValue).api" }
-
-    /// The identity of one thread of one replica, as transactional id and as group instance id. It is the same after a
-    /// restart, so that the new process fences its predecessor. Two processes with one slot would fence each other
-    /// forever.
-    public func identity(_ worker: Worker, slot: Int, thread: Int) -> String { "\(group(worker)).\(slot)-\(thread)" }
 }

@@ -35,9 +35,6 @@ package struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
     package var changelog: String { shadow.shadow(of: names.topic(.changelog(worker))) }
     package var deadLetters: String { shadow.shadow(of: names.topic(.deadLetters(worker))) }
 
-    /// Everything that it creates in Kafka, except its group.
-    var allTopics: [String] { topics.map(\.shadow) + [planTopic] }
-
     package var description: String { "\(shadow) of \(worker.rawValue)" }
 
     package static func < (left: ReplayIdentity, right: ReplayIdentity) -> Bool {

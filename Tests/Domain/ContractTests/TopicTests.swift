@@ -95,10 +95,9 @@ private func setting(_ name: String, of id: TopicID) -> String? {
 }
 
 @Suite struct `The names` {
-    @Test func `of groups and identities are those of the contract`() {
+    @Test func `of groups are those of the contract`() {
         #expect(names.group(.churn) == "appstore.production.churn")
         #expect(names.clockGroup == "appstore.production.clock")
-        #expect(names.identity(.entitlements, slot: 2, thread: 0) == "appstore.production.entitlements.2-0")
     }
 
     @Test(arguments: ["a", "A.b_c-9", "appstore"])

@@ -3,6 +3,7 @@ import ChurnWorker
 import Contract
 import JSON
 import Log
+import LogTestKit
 import MakeBelieve
 import MemoryLog
 import Notices

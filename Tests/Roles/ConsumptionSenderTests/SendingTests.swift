@@ -1,5 +1,6 @@
 import Contract
 import Log
+import LogTestKit
 import MemoryLog
 import Notices
 import Platform

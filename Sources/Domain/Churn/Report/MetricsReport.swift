@@ -52,9 +52,6 @@ public struct MetricsReport: Sendable {
         firstDay = table.firstDay
     }
 
-    /// Whether all requested days are over.
-    public var areOver: Bool { horizon.isOver(request.to.number - 1) }
-
     /// Why a report calls a rate approximate.
     public static let approximation = "losses of customers won after a are in it"
 }
