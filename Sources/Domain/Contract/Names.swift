@@ -14,7 +14,7 @@ public enum Environment: String, Sendable, CaseIterable {
 }
 
 /// A consumer of `notifications` that keeps state.
-public enum Worker: String, Sendable, CaseIterable {
+public enum WorkerName: String, Sendable, CaseIterable {
     case entitlements, churn, consumption
 
     /// The topics that it reads: the events that move its clock, then its tables.
@@ -70,7 +70,7 @@ public struct Names: Sendable, Hashable {
     public func topic(_ id: TopicID) -> String { "\(prefix).\(environment.rawValue).\(id.name)" }
 
     /// The consumer group of a worker.
-    public func group(_ worker: Worker) -> String { "\(prefix).\(environment.rawValue).\(worker.rawValue)" }
+    public func group(_ worker: WorkerName) -> String { "\(prefix).\(environment.rawValue).\(worker.rawValue)" }
 
     /// The group whose members divide the partitions to tick. Its members are dynamic: they have no instance ids.
     public var clockGroup: String { "\(prefix).\(environment.rawValue).clock" }

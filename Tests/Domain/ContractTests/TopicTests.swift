@@ -89,7 +89,7 @@ private func setting(_ name: String, of id: TopicID) -> String? {
     @Test func `puts derived records where the contract says`() {
         let rules = TopicCatalogue.definitions.map { ($0.id, $0.partitionRule) }
         let byInput = rules.filter { $0.1 == .input }.map(\.0)
-        #expect(byInput == [.churnCells] + Worker.allCases.flatMap { [.changelog($0), .deadLetters($0)] })
+        #expect(byInput == [.churnCells] + WorkerName.allCases.flatMap { [.changelog($0), .deadLetters($0)] })
         #expect(rules.filter { $0.1 == .keyBeforeBar }.map(\.0) == [.accounts])
     }
 }

@@ -13,7 +13,7 @@ import Testing
 @Suite struct `Replays` {
     private static let names = Names(prefix: TopicPrefix("appstore")!, environment: .production)
 
-    private static func identity(_ name: String, _ worker: Contract.Worker = .churn) -> ReplayIdentity {
+    private static func identity(_ name: String, _ worker: WorkerName = .churn) -> ReplayIdentity {
         ReplayIdentity(worker: worker, names: names, shadow: ShadowName(name)!)
     }
 

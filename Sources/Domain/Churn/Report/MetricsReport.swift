@@ -28,7 +28,7 @@ public struct MetricsReport: Sendable {
     /// A day whose counts are not final.
     public struct OpenDay: Sendable, Equatable {
         /// In the order of display.
-        public static let counters: [Counter] = [.failedOpen, .retryOpen, .trialsOpen]
+        public static let counters: [ChurnCounter] = [.failedOpen, .retryOpen, .trialsOpen]
 
         public let day: CivilDay
         public let isOver: Bool
