@@ -153,13 +153,18 @@ let testSupport: [Target] = [
     .target(name: "CTestKit"),
     .target(name: "KafkaTestKit", dependencies: ["CTestKit", "Platform"]),
     .target(
-        name: "WorkerTestKit", dependencies: ["Log", "MemoryLog", "Platform", "Runtime", "Store", "Telemetry"]),
+        name: "WorkerTestKit",
+        dependencies: ["Log", "LogTestKit", "MemoryLog", "Platform", "Runtime", "Store", "Telemetry"]),
+    .target(name: "RDKafkaTestKit", dependencies: ["CRDKafka", "Kafka"]),
+    .target(name: "HTTPTestKit", dependencies: ["HTTPClient", "Platform"]),
     .target(name: "TestTraits", dependencies: ["KafkaTestKit"]),
     .target(name: "LogTestKit", dependencies: ["Log", "MemoryLog", "Platform"]),
     .target(name: "CLoad", dependencies: ["CCurl"]),
     .target(
         name: "IngestTestKit",
-        dependencies: ["CLoad", "Contract", "Crypto", "HTTPClient", "KafkaTestKit", "Platform", "Simulation"]),
+        dependencies: [
+            "CLoad", "Contract", "Crypto", "HTTPClient", "HTTPTestKit", "KafkaTestKit", "Platform", "Simulation",
+        ]),
     .target(
         name: "RenewalsExample", dependencies: ["Contract", "JSON", "Log", "Runtime"], path: "Tests/Example"),
     .target(name: "Schemas", dependencies: ["JSON", "Platform"], path: "Tests/Kits/Schemas"),
@@ -167,8 +172,8 @@ let testSupport: [Target] = [
     .target(
         name: "MakeBelieve",
         dependencies: [
-            "AppStore", "Contract", "Crypto", "JSON", "Log", "MemoryLog", "NotificationWorker", "Platform", "Records",
-            "Runtime", "Simulation", "Store", "WorkerTestKit",
+            "AppStore", "Contract", "Crypto", "JSON", "Log", "LogTestKit", "MemoryLog", "NotificationWorker",
+            "Platform", "Records", "Runtime", "Simulation", "Store", "WorkerTestKit",
         ], path: "Tests/Kits/MakeBelieve"),
     .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/Kits/PlainChurn"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/Kits/TruthCheck"),
@@ -184,7 +189,7 @@ let testSupport: [Target] = [
         path: "Tests/Programs/service-probe"),
     .executableTarget(name: "platform-probe", dependencies: ["Platform"], path: "Tests/Programs/platform-probe"),
     .executableTarget(
-        name: "replay-probe", dependencies: ["Ledger", "Log", "MemoryLog", "Runtime", "WorkerTestKit"],
+        name: "replay-probe", dependencies: ["Ledger", "Log", "LogTestKit", "MemoryLog", "Runtime", "WorkerTestKit"],
         path: "Tests/Programs/replay-probe"),
     .executableTarget(name: "store-probe", dependencies: ["Platform", "Store"], path: "Tests/Programs/store-probe"),
     .target(name: "ClockShift", path: "Tests/Programs/clock-shift"),
@@ -197,8 +202,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RuntimeTests",
         dependencies: [
-            "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "Runtime", "Service", "Store", "Telemetry",
-            "TestTraits", "WorkerTestKit", "replay-probe",
+            "KafkaTestKit", "Ledger", "Log", "LogTestKit", "MemoryLog", "Platform", "Runtime", "Service", "Store",
+            "Telemetry", "TestTraits", "WorkerTestKit", "replay-probe",
         ]),
     .testTarget(
         name: "LogTests",
@@ -227,20 +232,20 @@ let tests: [Target] = [
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
-            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "Log", "MakeBelieve", "MemoryLog",
+            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "Log", "LogTestKit", "MakeBelieve", "MemoryLog",
             "NotificationWorker", "Platform", "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck",
             "WorkerTestKit",
         ]),
     .testTarget(
         name: "ChurnWorkerTests",
         dependencies: [
-            "Churn", "ChurnWorker", "Configuration", "Contract", "JSON", "Log", "MakeBelieve", "MemoryLog",
-            "NotificationWorker", "PlainChurn", "Runtime", "Schemas", "Simulation", "Store", "Telemetry",
+            "Churn", "ChurnWorker", "Configuration", "Contract", "JSON", "Log", "LogTestKit", "MakeBelieve",
+            "MemoryLog", "NotificationWorker", "PlainChurn", "Runtime", "Schemas", "Simulation", "Store", "Telemetry",
             "WorkerTestKit", "Zone",
         ]),
     .testTarget(
         name: "HTTPClientTests",
-        dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),
+        dependencies: ["HTTP", "HTTPClient", "HTTPTestKit", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),
     .testTarget(
         name: "RevocationTests",
         dependencies: [
@@ -251,16 +256,16 @@ let tests: [Target] = [
     .testTarget(
         name: "IngestTests",
         dependencies: [
-            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka",
-            "KafkaTestKit", "Log", "MemoryLog", "Platform", "Records", "Service", "Settings", "Simulation", "Telemetry",
-            "TestTraits",
+            "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "HTTPClient", "HTTPTestKit", "Ingest", "JSON",
+            "Kafka", "KafkaTestKit", "Log", "MemoryLog", "Platform", "RDKafkaTestKit", "Records", "Service", "Settings",
+            "Simulation", "Telemetry", "TestTraits",
         ]),
     .testTarget(
         name: "ReadAPITests",
         dependencies: [
-            "Churn", "Consumption", "Contract", "Entitlements", "Follow", "HTTP", "HTTPClient", "JSON", "KafkaTestKit",
-            "Log", "LogTestKit", "MemoryLog", "Platform", "ReadAPI", "Schemas", "Service", "Store", "Telemetry",
-            "TestTraits", "Zone",
+            "Churn", "Consumption", "Contract", "Entitlements", "Follow", "HTTP", "HTTPClient", "HTTPTestKit", "JSON",
+            "KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "ReadAPI", "Schemas", "Service", "Store",
+            "Telemetry", "TestTraits", "Zone",
         ]),
     .testTarget(
         name: "ClockTests",
@@ -287,32 +292,30 @@ let tests: [Target] = [
     .testTarget(
         name: "ConsumptionWorkerTests",
         dependencies: [
-            "Consumption", "ConsumptionWorker", "Contract", "JSON", "Log", "MakeBelieve", "MemoryLog", "Notices",
-            "Platform",
-            "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit",
+            "Consumption", "ConsumptionWorker", "Contract", "JSON", "Log", "LogTestKit", "MakeBelieve", "MemoryLog",
+            "Notices", "Platform", "Runtime", "Schemas", "Simulation", "Telemetry", "WorkerTestKit",
         ]),
     .testTarget(
         name: "ConsumptionSenderTests",
         dependencies: [
             "AppStoreAPI", "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Follow",
-            "HTTP",
-            "HTTPClient", "JSON", "KafkaTestKit", "Log", "MemoryLog", "Notices", "Platform", "Runtime", "Service",
-            "Telemetry",
-            "TestTraits", "WorkerTestKit",
+            "HTTP", "HTTPClient", "JSON", "KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Notices", "Platform",
+            "Runtime", "Service", "Telemetry", "TestTraits", "WorkerTestKit",
         ]),
     .testTarget(name: "SettingsTests", dependencies: ["Settings"]),
     .testTarget(name: "TelemetryTests", dependencies: ["KafkaTestKit", "Telemetry"]),
     .testTarget(
-        name: "HTTPTests", dependencies: ["HTTP", "HTTPClient", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),
+        name: "HTTPTests",
+        dependencies: ["HTTP", "HTTPClient", "HTTPTestKit", "KafkaTestKit", "Platform", "Telemetry", "TestTraits"]),
     .testTarget(name: "ServiceTests", dependencies: ["KafkaTestKit", "service-probe"]),
-    .testTarget(name: "KafkaTests", dependencies: ["Kafka", "KafkaTestKit", "Log", "Platform"]),
+    .testTarget(name: "KafkaTests", dependencies: ["Kafka", "KafkaTestKit", "Log", "Platform", "RDKafkaTestKit"]),
     .testTarget(
         name: "BrokerTests",
         dependencies: [
-            "AppStore", "Clock", "Contract", "Crypto", "Follow", "HTTP", "HTTPClient", "Ingest", "IngestTestKit",
-            "JSON",
-            "Kafka", "KafkaTestKit", "Ledger", "Log", "LogTestKit", "MakeBelieve", "PlainChurn", "Platform", "Records",
-            "Runtime", "Simulation", "Telemetry", "TruthCheck", "ledger-worker", "perennial", "transform-worker",
+            "AppStore", "Clock", "Contract", "Crypto", "Follow", "HTTP", "HTTPClient", "HTTPTestKit", "Ingest",
+            "IngestTestKit", "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "LogTestKit", "MakeBelieve",
+            "PlainChurn", "Platform", "RDKafkaTestKit", "Records", "Runtime", "Simulation", "Telemetry", "TruthCheck",
+            "ledger-worker", "perennial", "transform-worker",
         ],
         exclude: ["Fixtures"]),
     .testTarget(
@@ -322,10 +325,10 @@ let tests: [Target] = [
         name: "RolesTests",
         dependencies: [
             "AppStore", "Churn", "Cluster", "CommandLine", "Configuration", "Consumption", "ConsumptionWorker",
-            "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "JSON", "Kafka",
-            "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "ReadAPI", "Roles", "Runtime", "Service",
-            "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Tools", "WorkerTestKit", "Workers", "Zone",
-            "perennial",
+            "Contract", "Crypto", "Demo", "Entitlements", "EntitlementsWorker", "HTTP", "HTTPClient", "HTTPTestKit",
+            "JSON", "Kafka", "KafkaTestKit", "Ledger", "Log", "MemoryLog", "Platform", "RDKafkaTestKit", "ReadAPI",
+            "Roles", "Runtime", "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Tools",
+            "WorkerTestKit", "Workers", "Zone", "perennial",
         ], resources: [.copy("Cards")]),
     .testTarget(name: "HouseTests"),
 ]
@@ -388,7 +391,9 @@ let package = Package(
         .library(name: "ConsumptionSender", targets: ["AppStoreAPI", "ConsumptionSender", "Crypto", "Platform"]),
         .library(name: "ConsumptionWorker", targets: ["ConsumptionWorker"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
-        .library(name: "Worker", targets: ["Log", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
+        .library(
+            name: "Worker",
+            targets: ["Log", "LogTestKit", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // For Tests/Fuzz.
         .library(name: "HTTP", targets: ["HTTP", "Platform", "Telemetry"]),
         // For Tests/Benchmarks.

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import HTTPClient
+import HTTPTestKit
 import KafkaTestKit
 import Platform
 import Testing

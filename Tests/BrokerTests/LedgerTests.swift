@@ -3,6 +3,7 @@ import KafkaTestKit
 import Ledger
 import Log
 import Platform
+import RDKafkaTestKit
 import Runtime
 import Synchronization
 import Testing
@@ -132,10 +133,7 @@ extension RealBroker {
                 try await first.waitUntilLogged("partition 11 runs")
                 let input = group.ledger.definition.events.topic
                 try await blocking {
-                    let admin = try Admin(
-                        clientID: "operator", properties: ClientProperties(bootstrapServers: group.bootstrap))
-                    defer { admin.close(by: Deadline(after: patience)) }
-                    try admin.grow(topic: input, to: 14, by: Deadline(after: patience))
+                    try growTopic(input, to: 14, at: group.bootstrap, within: patience)
                 }
                 #expect(try await first.terminate(within: .seconds(30)) == .exited(code: 0))
                 let second = try group.start(0)

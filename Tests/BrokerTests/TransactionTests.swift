@@ -2,6 +2,7 @@ import Kafka
 import KafkaTestKit
 import Log
 import Platform
+import RDKafkaTestKit
 import Testing
 
 extension RealBroker {

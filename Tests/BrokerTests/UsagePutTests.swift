@@ -1,5 +1,6 @@
 import Foundation
 import HTTPClient
+import HTTPTestKit
 import KafkaTestKit
 import Log
 import Platform

@@ -104,7 +104,7 @@ import Testing
 
     /// The modules that may call a C library. All others use the wrapper.
     private static let wrappers: [String: Set<String>] = [
-        "CRDKafka": ["Kafka"],
+        "CRDKafka": ["Kafka", "RDKafkaTestKit"],
         "CRocksDB": ["Store"],
         "CRocksDBVersion": ["Tools"],
         "CPlatform": ["HTTP", "HTTPClient", "Platform"],

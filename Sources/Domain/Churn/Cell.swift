@@ -69,7 +69,7 @@ public struct CellKey: Sendable, Hashable {
 /// exact.
 public struct Sums: Sendable, Equatable {
     public struct Sum: Sendable, Equatable {
-        public var counter: Counter
+        public var counter: ChurnCounter
         public var value: Int64
     }
 
@@ -82,12 +82,12 @@ public struct Sums: Sendable, Equatable {
 
     public var isEmpty: Bool { all.isEmpty }
 
-    public subscript(_ counter: Counter) -> Int64 {
+    public subscript(_ counter: ChurnCounter) -> Int64 {
         let place = place(of: counter)
         return place < all.count && all[place].counter == counter ? all[place].value : 0
     }
 
-    public mutating func add(_ value: Int64, to counter: Counter) {
+    public mutating func add(_ value: Int64, to counter: ChurnCounter) {
         guard value != 0 else { return }
         let place = place(of: counter)
         guard place < all.count, all[place].counter == counter else {
@@ -102,7 +102,7 @@ public struct Sums: Sendable, Equatable {
         for sum in other.all { add(sum.value, to: sum.counter) }
     }
 
-    private func place(of counter: Counter) -> Int {
+    private func place(of counter: ChurnCounter) -> Int {
         var place = 0
         while place < all.count, all[place].counter.rawValue < counter.rawValue { place += 1 }
         return place
@@ -139,10 +139,10 @@ extension ByteWriter {
 extension ByteReader {
     mutating func sums() -> Sums? {
         guard let count = count() else { return nil }
-        var sums = Sums(capacity: min(count, Counter.allCases.count))
-        var last: Counter?
+        var sums = Sums(capacity: min(count, ChurnCounter.allCases.count))
+        var last: ChurnCounter?
         for _ in 0..<count {
-            guard let counter = byte().flatMap(Counter.init(rawValue:)), let value = signed(), value != 0,
+            guard let counter = byte().flatMap(ChurnCounter.init(rawValue:)), let value = signed(), value != 0,
                 last.map({ $0.rawValue < counter.rawValue }) ?? true
             else { return nil }
             last = counter
@@ -154,7 +154,7 @@ extension ByteReader {
 
 extension Sums {
     /// The counter must be greater than all counters so far.
-    fileprivate mutating func append(_ counter: Counter, _ value: Int64) {
+    fileprivate mutating func append(_ counter: ChurnCounter, _ value: Int64) {
         all.append(Sum(counter: counter, value: value))
     }
 }

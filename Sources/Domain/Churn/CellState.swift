@@ -116,7 +116,7 @@ extension CellRecord {
             while let member = next {
                 guard let value = record.integer(member.value) else { return nil }
                 let name = record.name(of: member).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
-                if let counter = Counter(name: name) { sums.add(value, to: counter) }
+                if let counter = ChurnCounter(name: name) { sums.add(value, to: counter) }
                 next = record.member(after: member)
             }
         }

@@ -79,7 +79,7 @@ public struct ChainState: Sendable {
                 (CivilDay.first.number...CivilDay.last.number).contains(day), let count = reader.count()
             else { return nil }
             for _ in 0..<count {
-                guard let counter = reader.byte().flatMap(Counter.init(rawValue:)), let value = reader.signed(),
+                guard let counter = reader.byte().flatMap(ChurnCounter.init(rawValue:)), let value = reader.signed(),
                     value != 0
                 else { return nil }
                 postings.append(.init(parts: Int(parts), day: day, counter: counter, value: value))

@@ -11,7 +11,7 @@ public struct Contribution: Sendable, Equatable {
         var place: UInt64
         var value: Int64
 
-        init(parts: Int, day: Int64, counter: Counter, value: Int64) {
+        init(parts: Int, day: Int64, counter: ChurnCounter, value: Int64) {
             place =
                 UInt64(parts) << 40 | UInt64(day - CivilDay.first.number) << 8 | UInt64(counter.rawValue)
             self.value = value
@@ -19,7 +19,7 @@ public struct Contribution: Sendable, Equatable {
 
         var parts: Int { Int(place >> 40) }
         var day: Int64 { Int64(place >> 8 & 0xffff_ffff) + CivilDay.first.number }
-        var counter: Counter? { Counter(rawValue: UInt8(truncatingIfNeeded: place)) }
+        var counter: ChurnCounter? { ChurnCounter(rawValue: UInt8(truncatingIfNeeded: place)) }
         /// Equal for all postings of one cell.
         var cell: UInt64 { place >> 8 }
     }
@@ -120,15 +120,15 @@ struct Ledger {
         loose.reserveCapacity(rows.count * 12)
     }
 
-    mutating func post(_ counter: Counter, _ value: Int64 = 1, at instant: Int64, under row: Row) {
+    mutating func post(_ counter: ChurnCounter, _ value: Int64 = 1, at instant: Int64, under row: Row) {
         post(counter, value, at: instant, parts: row.transaction.parts)
     }
 
-    mutating func post(_ counter: Counter, _ value: Int64 = 1, at instant: Int64, under place: Int) {
+    mutating func post(_ counter: ChurnCounter, _ value: Int64 = 1, at instant: Int64, under place: Int) {
         post(counter, value, at: instant, parts: rows[place].transaction.parts)
     }
 
-    private mutating func post(_ counter: Counter, _ value: Int64, at instant: Int64, parts: Int) {
+    private mutating func post(_ counter: ChurnCounter, _ value: Int64, at instant: Int64, parts: Int) {
         guard value != 0 else { return }
         loose.append(
             Contribution.Posting(

@@ -91,7 +91,7 @@ extension Text {
     }
 }
 
-extension Counter {
+extension ChurnCounter {
     /// Its running sum is the current number.
     public var isStock: Bool {
         switch self {
@@ -100,5 +100,5 @@ extension Counter {
         }
     }
 
-    public var isMonthlyRevenue: Bool { Counter.bridge.contains(self) }
+    public var isMonthlyRevenue: Bool { ChurnCounter.bridge.contains(self) }
 }

@@ -13,7 +13,7 @@ extension Timeline {
                 }
             case .paid, .lapsed:
                 if let trial = open {
-                    let end: Counter = visit.state == .paid ? .trialsConverted : .trialsEnded
+                    let end: ChurnCounter = visit.state == .paid ? .trialsConverted : .trialsEnded
                     ledger.post(end, at: trial.from, under: trial.row)
                     open = nil
                 }
@@ -48,7 +48,7 @@ extension Timeline {
     }
 
     /// The first condition that is true, by the state before the next row or now.
-    private func outcome(ofCommitmentEndingWith place: Int) -> Counter {
+    private func outcome(ofCommitmentEndingWith place: Int) -> ChurnCounter {
         guard let state = visits.last(where: { $0.row == place })?.state else { return .commitmentsOpen }
         let next = next(after: place)
         if state == .lapsed(.refund) { return .commitmentsRefunded }

@@ -3,7 +3,7 @@
 internal import Contract
 
 extension Timeline {
-    private static let withinDays: [(days: Int64, counter: Counter)] = [
+    private static let withinDays: [(days: Int64, counter: ChurnCounter)] = [
         (1, .recoveredWithin1), (3, .recoveredWithin3), (7, .recoveredWithin7), (16, .recoveredWithin16),
         (28, .recoveredWithin28), (60, .recoveredWithin60), (90, .recoveredWithin90),
     ]

@@ -7,9 +7,9 @@ struct Entry: Equatable {
     enum Kind: Equatable {
         case started, adopted, renewed, switched, resubscribed
         /// The payment before this row had failed.
-        case recovered(Counter)
+        case recovered(ChurnCounter)
 
-        var counter: Counter {
+        var counter: ChurnCounter {
             switch self {
             case .started: .started
             case .adopted: .adopted
@@ -104,7 +104,7 @@ extension Timeline {
     }
 
     /// nil: product and plan are the same as those of the row before.
-    private func change(ofPlan place: Int, _ entries: [Entry]) -> Counter? {
+    private func change(ofPlan place: Int, _ entries: [Entry]) -> ChurnCounter? {
         guard !isSamePlan(place, place - 1) else { return nil }
         let (row, before) = (rows[place], rows[place - 1])
         if row.cameByUpgrade { return .upgraded }
@@ -156,7 +156,7 @@ extension Timeline {
     }
 
     /// Counts refunds and subtracts their reversals.
-    private func postNet(_ row: Row, count: Counter?, amount: Counter, to ledger: inout Ledger) {
+    private func postNet(_ row: Row, count: ChurnCounter?, amount: ChurnCounter, to ledger: inout Ledger) {
         for refund in row.refunds {
             if let count { ledger.post(count, at: refund.date, under: row) }
             ledger.post(amount, row.amount(refund), at: refund.date, under: row)

@@ -118,7 +118,7 @@ extension Timeline {
     }
 
     /// The first condition that is true.
-    private func gain(from before: Standing?, to now: Standing, _ entries: [Entry], _ memory: Memory) -> Counter {
+    private func gain(from before: Standing?, to now: Standing, _ entries: [Entry], _ memory: Memory) -> ChurnCounter {
         if !memory.hasPaid { return now.row == 0 && entries[0].kind == .adopted ? .mrrAdopted : .mrrNew }
         if before?.row == now.row, before?.state == .lapsed(.refund) { return .mrrRefund }
         if memory.hasPaidInRun { return .mrrExpansion }
@@ -130,7 +130,7 @@ extension Timeline {
 }
 
 extension State {
-    fileprivate var stock: Counter? {
+    fileprivate var stock: ChurnCounter? {
         switch self {
         case .paid: .activeDelta
         case .free: .trialDelta
@@ -143,7 +143,7 @@ extension State {
     fileprivate var isAtRisk: Bool { self == .grace || self == .retry }
 
     /// How a paying customer is counted in this state; nil: the customer did not lapse.
-    fileprivate var lapse: Counter? {
+    fileprivate var lapse: ChurnCounter? {
         switch self {
         case .paid, .free, .grace: nil
         case .retry, .lapsed(.billing): .lapsedBilling
@@ -156,7 +156,7 @@ extension State {
     }
 
     /// The counter for the lost revenue of a paying customer.
-    fileprivate var lossOfRevenue: Counter {
+    fileprivate var lossOfRevenue: ChurnCounter {
         switch self {
         case .paid, .free, .grace: .mrrContraction
         case .retry, .lapsed(.billing): .mrrBilling

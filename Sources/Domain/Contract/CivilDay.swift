@@ -93,8 +93,6 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
 
     public static func < (left: CivilDay, right: CivilDay) -> Bool { left.number < right.number }
 
-    public var isLeap: Bool { Self.isLeap(year: year) }
-
     public static func isLeap(year: Int) -> Bool { year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) }
 
     /// In days; the month is from 1 to 12.

@@ -14,7 +14,7 @@ public enum Environment: String, Sendable, CaseIterable {
 }
 
 /// A consumer of `notifications` that keeps state.
-public enum Worker: String, Sendable, CaseIterable {
+public enum WorkerName: String, Sendable, CaseIterable {
     case entitlements, churn, consumption
 
     /// The topics that it reads: the events that move its clock, then its tables.
@@ -70,7 +70,7 @@ public struct Names: Sendable, Hashable {
     public func topic(_ id: TopicID) -> String { "\(prefix).\(environment.rawValue).\(id.name)" }
 
     /// The consumer group of a worker.
-    public func group(_ worker: Worker) -> String { "\(prefix).\(environment.rawValue).\(worker.rawValue)" }
+    public func group(_ worker: WorkerName) -> String { "\(prefix).\(environment.rawValue).\(worker.rawValue)" }
 
     /// The group whose members divide the partitions to tick. Its members are dynamic: they have no instance ids.
     public var clockGroup: String { "\(prefix).\(environment.rawValue).clock" }
@@ -78,9 +78,4 @@ public struct Names: Sendable, Hashable {
     /// The group name of the read API, which Kafka only looks up, and the name of its subdirectory of
     /// `state.directory`.
     public var apiGroup: String { "\(prefix).\(environment.rawValue).api" }
-
-    /// The identity of one thread of one replica, as transactional id and as group instance id. It is the same after a
-    /// restart, so that the new process fences its predecessor. Two processes with one slot would fence each other
-    /// forever.
-    public func identity(_ worker: Worker, slot: Int, thread: Int) -> String { "\(group(worker)).\(slot)-\(thread)" }
 }

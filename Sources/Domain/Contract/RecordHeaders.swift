@@ -27,8 +27,6 @@ public enum HeaderName {
     public static let attempt = "attempt"
     /// When a dead letter was first written, before the broker's time replaced that: milliseconds as text.
     public static let firstTimestamp = "first-timestamp"
-    /// In a record of `usage` that was moved to its right partition.
-    public static let rerouted = "rerouted"
 }
 
 public enum RecordType: String, Sendable, CaseIterable {

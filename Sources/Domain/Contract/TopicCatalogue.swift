@@ -5,13 +5,13 @@ public enum TopicID: Sendable, Hashable, CaseIterable {
     case entitlements, entitlementEvents, accounts
     case churnCells, churnEvents
     case usage, consumption, consumptionAttempts
-    case changelog(Worker), deadLetters(Worker)
+    case changelog(WorkerName), deadLetters(WorkerName)
 
     public static var allCases: [TopicID] {
         [
             .notifications, .signed, .rejected, .entitlements, .entitlementEvents, .accounts, .churnCells, .churnEvents,
             .usage, .consumption, .consumptionAttempts,
-        ] + Worker.allCases.flatMap { [.changelog($0), .deadLetters($0)] }
+        ] + WorkerName.allCases.flatMap { [.changelog($0), .deadLetters($0)] }
     }
 
     /// The part after prefix and environment.
@@ -94,7 +94,7 @@ public struct TopicDefinition: Sendable {
 
 public enum TopicCatalogue {
     public static let definitions: [TopicDefinition] =
-        inputs + outputs + Worker.allCases.flatMap { [changelog(of: $0), deadLetters(of: $0)] }
+        inputs + outputs + WorkerName.allCases.flatMap { [changelog(of: $0), deadLetters(of: $0)] }
 
     public static func definition(_ id: TopicID) -> TopicDefinition {
         // ContractTests checks every id.
@@ -136,13 +136,13 @@ public enum TopicCatalogue {
             .days(days)),
     ]
 
-    private static func changelog(of worker: Worker) -> TopicDefinition {
+    private static func changelog(of worker: WorkerName) -> TopicDefinition {
         TopicDefinition(
             .changelog(worker), "state of the worker \(worker.rawValue); internal", key: "internal", partition: .input,
             .lastOfKey)
     }
 
-    private static func deadLetters(of worker: Worker) -> TopicDefinition {
+    private static func deadLetters(of worker: WorkerName) -> TopicDefinition {
         TopicDefinition(
             .deadLetters(worker), "records that the worker \(worker.rawValue) could not process, bytes unchanged",
             key: "as it was", partition: .input, .days(refusedDays), timestamps: .logAppendTime)

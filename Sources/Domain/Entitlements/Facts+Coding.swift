@@ -27,12 +27,6 @@ extension Facts {
         static let all: Flags = [.introOfferUsed, .forgottenPurchase, .numericForgotten, .forgottenInfo]
     }
 
-    public var encoded: [UInt8] {
-        var writer = ByteWriter()
-        write(to: &writer)
-        return writer.bytes
-    }
-
     func write(to head: inout ByteWriter) {
         var texts = TextTable()
         var body = ByteWriter(capacity: 256 + purchases.count * 48 + renewalInfos.count * 48)
@@ -70,13 +64,7 @@ extension Facts {
         head.append(body)
     }
 
-    /// nil if the bytes have another version or are invalid.
-    public init?(encoded: [UInt8]) {
-        var reader = ByteReader(encoded)
-        self.init(&reader)
-    }
-
-    /// Reads everything that is left.
+    /// Reads everything that is left. nil if the bytes have another version or are invalid.
     init?(_ reader: inout ByteReader) {
         guard reader.byte() == Self.codingVersion, let flags = reader.byte().map(Flags.init(rawValue:)),
             Flags.all.isSuperset(of: flags),

@@ -11,7 +11,7 @@ public struct Zone: Sendable {
     public let name: String
     /// The version of the data, such as "2025b".
     public let dataVersion: String
-    private let offsets: OffsetTable
+    let offsets: OffsetTable
 
     /// Needs no file.
     public static let utc = Zone(
@@ -66,12 +66,8 @@ public struct Zone: Sendable {
     /// Two zones with one fingerprint have the same days.
     public var fingerprint: String { "\(name)@\(dataVersion)" }
 
-    /// Seconds by which local clocks are ahead of UTC. Here and below, instants are milliseconds since 1970; an instant
-    /// outside the UTC years 1 to 9999 is replaced by the nearest one inside. O(log n) of some hundred changes.
-    public func offset(at instant: Int64) -> Int64 {
-        offsets.milliseconds(at: min(max(instant, Self.earliest), Self.latest)) / 1000
-    }
-
+    /// The day that local calendars show. Here and below, instants are milliseconds since 1970; an instant outside the
+    /// UTC years 1 to 9999 is replaced by the nearest one inside. O(log n) of some hundred changes.
     public func day(of instant: Int64) -> CivilDay { CivilDay(number: Int64(dayNumber(of: instant))) }
 
     /// The number of `day(of:)`, for callers who only compare or count.
@@ -88,8 +84,8 @@ public struct Zone: Sendable {
         return offsets.firstInstant(reading: number * millisecondsPerDay)
     }
 
-    private static let earliest = CivilDay.first.number * millisecondsPerDay
-    private static let latest = (CivilDay.last.number + 1) * millisecondsPerDay - 1
+    static let earliest = CivilDay.first.number * millisecondsPerDay
+    static let latest = (CivilDay.last.number + 1) * millisecondsPerDay - 1
 }
 
 /// The length of a UTC day; a day of a zone may be an hour shorter or longer.

@@ -36,7 +36,7 @@ final class FollowedPartition {
     /// Records that the sink has taken and not written.
     var held = 0
     /// The copy was started empty and is not complete yet: what a crash loses is read again.
-    var isWhole = false
+    var isFirstFilling = false
     /// Why it must be built anew as soon as the reader is closed.
     var uselessness: String?
     var writtenAt: Duration = .zero
@@ -69,7 +69,7 @@ final class FollowedPartition {
         courses = Array(repeating: Course(), count: courses.count)
         held = 0
         isConfirmed = false
-        isWhole = places.allSatisfy { $0.next == nil }
+        isFirstFilling = places.allSatisfy { $0.next == nil }
         uselessness = nil
     }
 

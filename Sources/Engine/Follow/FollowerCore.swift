@@ -172,8 +172,8 @@ final class FollowerCore {
     private func write(_ partition: Partition) {
         do throws(SinkFault) {
             let isComplete = partition.isComplete
-            try partition.sink.write(partition.places, isLasting: !partition.isWhole || isComplete)
-            if isComplete { partition.isWhole = false }
+            try partition.sink.write(partition.places, isLasting: !partition.isFirstFilling || isComplete)
+            if isComplete { partition.isFirstFilling = false }
             partition.held = 0
             partition.writtenAt = time.elapsed()
         } catch {

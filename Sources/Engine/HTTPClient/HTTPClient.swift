@@ -113,20 +113,6 @@ public final class HTTPClient: Sendable {
         core.add(request, completion)
     }
 
-    /// Blocks until the answer is there or the time limits of the configuration have passed. Must not be called from a
-    /// completion.
-    public func answer(to request: Request) throws(HTTPClientFault) -> Response {
-        let answered = Latch()
-        let result = Mutex<Result<Response, HTTPClientFault>?>(nil)
-        send(request) { outcome in
-            result.withLock { $0 = outcome }
-            answered.open()
-        }
-        answered.wait()
-        // Set before the latch was opened.
-        return try result.withLock { $0! }.get()
-    }
-
     /// Ends a request whose answer is not needed any more; its completion is called with `cancelled`. Does nothing if
     /// the request has been answered.
     public func cancel(_ ticket: Ticket) { core.cancel(ticket) }

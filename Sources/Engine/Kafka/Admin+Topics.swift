@@ -63,29 +63,6 @@ extension Admin {
         }
     }
 
-    /// Raises the number of partitions. Keys then change their partition: never do this for a topic that a worker
-    /// reads.
-    public func grow(topic: String, to partitions: Int, by deadline: Deadline) throws(KafkaFault) {
-        var message = [CChar](repeating: 0, count: 256)
-        guard var request = rd_kafka_NewPartitions_new(topic, partitions, &message, message.count) else {
-            throw KafkaFault(
-                .stopProcess, .invalidConfiguration, operation: "grow topic \(topic)", detail: text(of: message))
-        }
-        defer { rd_kafka_NewPartitions_destroy(request) }
-        let outcomes = try ask(RD_KAFKA_ADMIN_OP_CREATEPARTITIONS, "grow topic \(topic)", by: deadline) {
-            options, queue in
-            withUnsafeMutablePointer(to: &request) { pointer in
-                pointer.withMemoryRebound(to: OpaquePointer?.self, capacity: 1) {
-                    rd_kafka_CreatePartitions(raw, $0, 1, options, queue)
-                }
-            }
-        } read: { event in
-            var count = 0
-            return topicOutcomes(rd_kafka_CreatePartitions_result_topics(event, &count), count, "grow topic")
-        }
-        if let fault = outcomes[topic] ?? nil { throw fault }
-    }
-
     private func topicOutcomes(
         _ results: UnsafeMutablePointer<OpaquePointer?>?, _ count: Int, _ operation: String
     ) -> [String: KafkaFault?] {

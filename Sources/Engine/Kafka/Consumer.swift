@@ -295,20 +295,6 @@ public final class Consumer {
         }
     }
 
-    /// Delivers every record that is fetched, without waiting for more, up to `limit`. Returns their number.
-    ///
-    /// Fewer than `limit` means that the input is drained for now, which is the time to commit.
-    public func drain<E: Error>(
-        limit: Int, _ body: (borrowing ConsumedRecord) throws(E) -> Void
-    ) throws -> Int {
-        var count = 0
-        while count < limit, let message = try nextMessage(wait: 0) {
-            count += 1
-            try body(ConsumedRecord(owning: message))
-        }
-        return count
-    }
-
     /// Handles a message that is an event.
     private func hear(_ message: UnsafeMutablePointer<rd_kafka_message_t>) throws(KafkaFault) {
         let code = KafkaCode(message.pointee.err)

@@ -21,17 +21,13 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let allBrokersDown = KafkaCode(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
     public static let authentication = KafkaCode(RD_KAFKA_RESP_ERR__AUTHENTICATION)
     public static let tls = KafkaCode(RD_KAFKA_RESP_ERR__SSL)
-    public static let fenced = KafkaCode(RD_KAFKA_RESP_ERR__FENCED)
     public static let fencedInstance = KafkaCode(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
     static let wrongState = KafkaCode(RD_KAFKA_RESP_ERR__STATE)
     public static let purgedInQueue = KafkaCode(RD_KAFKA_RESP_ERR__PURGE_QUEUE)
     public static let purgedInFlight = KafkaCode(RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
-    public static let notLeader = KafkaCode(RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION)
-    public static let duplicateSequence = KafkaCode(RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER)
     public static let unknownPartition = KafkaCode(RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
     public static let unknownTopicOrPartition = KafkaCode(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     public static let topicAlreadyExists = KafkaCode(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
-    public static let tooLarge = KafkaCode(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
     /// The record's timestamp is further ahead of the broker's clock than `message.timestamp.after.max.ms` of its topic
     /// allows.
     public static let invalidTimestamp = KafkaCode(RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP)
@@ -39,7 +35,6 @@ public struct KafkaCode: Sendable, Hashable, RawRepresentable, CustomStringConve
     public static let illegalGeneration = KafkaCode(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
     /// The group has members, so only they may commit its offsets.
     public static let unknownMember = KafkaCode(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
-    public static let notCoordinator = KafkaCode(RD_KAFKA_RESP_ERR_NOT_COORDINATOR)
     static let unstableOffsets = KafkaCode(RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT)
     public static let groupNotEmpty = KafkaCode(RD_KAFKA_RESP_ERR_NON_EMPTY_GROUP)
     public static let groupNotFound = KafkaCode(RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND)

@@ -221,9 +221,6 @@ public final class TransactionalProducer {
     /// Records without a report yet.
     public var outstanding: Int { core.outstanding }
 
-    /// The latest faults of brokers, oldest first.
-    public var recentFaults: [(code: KafkaCode, detail: String)] { core.handle.context.recentFaults }
-
     // MARK: Transactions
 
     /// Begins a transaction, with a new producer if this one is suspect; a replacement waits for the broker until

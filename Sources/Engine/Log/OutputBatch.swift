@@ -129,17 +129,6 @@ public final class OutputBatch {
         }
     }
 
-    /// The headers of a record, where speed does not matter.
-    public func headers(of index: Int) -> [RecordHeader] {
-        var headers: [RecordHeader] = []
-        forEachHeader(index) { name, value in
-            headers.append(
-                RecordHeader(
-                    String(decoding: name, as: UTF8.self), value.baseAddress == nil ? nil : [UInt8](value)))
-        }
-        return headers
-    }
-
     // MARK: Bytes
 
     private func keep(_ span: Span<UInt8>?) -> Range<Int>? {

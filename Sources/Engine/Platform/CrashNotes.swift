@@ -29,16 +29,9 @@ public final class CrashNotes {
     /// How often the process has trapped at exactly this record, if it is the last one at which it trapped.
     public func traps(topic: UInt32, offset: Int64) -> Int { Int(perennial_crash_traps(page, topic, offset)) }
 
-    public func clear() { perennial_crash_clear(page) }
-
     /// Handles the signals of traps for the life of the process. Backtraces, core dumps and the exit status stay the
     /// same. Call it in `main`, before the threads start: every later `WorkerThread` is then prepared.
     public static func install() throws(SystemFailure) {
         guard perennial_crash_install() == 0 else { throw .last("install handlers for the signals of traps") }
-    }
-
-    /// For threads that are not a `WorkerThread`: without this, an overflow of their stack leaves no note.
-    public static func armThread() throws(SystemFailure) {
-        guard perennial_crash_arm_thread() == 0 else { throw .last("create a stack for the signals of traps") }
     }
 }

@@ -445,7 +445,7 @@ final class PartitionTask {
     }
 
     /// Call this before the changelog is written: the changelog must contain what is deleted here.
-    private func settle(_ prefix: UInt8) throws(StoreFault) {
+    private func settleKeys(with prefix: UInt8) throws(StoreFault) {
         let entries = cache.dirty.filter { $0.key.first == prefix && ($0.value != nil || $0.isLogged) }
             .sorted { $0.key.lexicographicallyPrecedes($1.key) }
         defer { crashes?.idle() }
@@ -467,7 +467,7 @@ final class PartitionTask {
 
     /// Appends, before the commit, the changes of the cycle, the results of settling, and the position they belong to.
     func addChangelog(timestamp: Int64) throws(StoreFault) {
-        if let prefix = definition.settledPrefix { try settle(prefix) }
+        if let prefix = definition.settledPrefix { try settleKeys(with: prefix) }
         pendingNote = note
         pendingNote.clock = clock
         pendingNote.emitted = emitted

@@ -22,7 +22,7 @@ final class Restore {
     private let changes = StoreChanges()
     private var changed = 0
     /// The restore began with an empty store: if the process is killed, it starts again from the beginning.
-    private let isWhole: Bool
+    private let isFromBeginning: Bool
     /// Sum of the store's contents. nil: it is not known yet, and computed when the store is complete.
     private(set) var sum: StateSum?
     /// The hashes of the entries that `changes` will write. nil: the entry is deleted. Kept while `sum` is.
@@ -40,13 +40,13 @@ final class Restore {
         self.end = end
         note = order.note
         guard let note = order.note else {
-            (position, isWhole, expectsNote) = (beginning, true, false)
+            (position, isFromBeginning, expectsNote) = (beginning, true, false)
             return
         }
         // Starts at the store's own note, although the store has it: it shows that both are of one life.
         let known = note.noteOffset.flatMap { $0 >= beginning ? $0 : nil }
         position = min(known ?? note.changelog, note.changelog)
-        isWhole = position.value == 0
+        isFromBeginning = position.value == 0
         expectsNote = known != nil
         // If there is more to read than there are keys, one scan of all keys costs less than a lookup for each record.
         let left = end.value - position.value
@@ -116,7 +116,7 @@ final class Restore {
     func isDueForWrite(from bytes: Int) -> Bool { changed >= Self.recordsPerWrite || changes.bytes.count >= bytes }
 
     /// Writes in the middle of a restore.
-    func write(at now: Int64) throws(StoreFault) { try write(isWhole ? .none : .process, at: now) }
+    func write(at now: Int64) throws(StoreFault) { try write(isFromBeginning ? .none : .process, at: now) }
 
     private func write(_ durability: StoreDurability, at now: Int64) throws(StoreFault) {
         try keepSum()

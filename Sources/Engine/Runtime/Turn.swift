@@ -283,8 +283,6 @@ public struct KeyState {
     /// Also deletes the key's timers.
     public func delete() { turn.delete(entry) }
 
-    /// When the timer of this kind is due; nil when none is set.
-    public func timer(_ kind: UInt8) -> Int64? { entry.timer(kind)?.due }
     /// Sets or moves the timer of this kind; nil cancels it. A time that is not after the turn's clock becomes the next
     /// millisecond. Only a key with a value has timers.
     public func setTimer(_ kind: UInt8, due: Int64?) { turn.setTimer(kind, due: due, in: entry) }

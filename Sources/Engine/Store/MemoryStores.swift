@@ -132,10 +132,6 @@ final class MemoryStore: PartitionStore {
         try access(.timers) { $0.contents.timers.entries(after: last, dueBy: moment, limit: limit) }
     }
 
-    func firstTimer() throws(StoreFault) -> Int64? {
-        try access(.timers) { $0.contents.timers.first?.due }
-    }
-
     func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault) {
         // Converted outside of the lock, whose body may use only values that nothing else uses.
         let steps = StoreContents.steps(changes)

@@ -58,8 +58,6 @@ public protocol PartitionStore: AnyObject {
     func scan(_ prefix: Span<UInt8>, _ take: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Bool) throws(StoreFault)
     /// At most `limit` timers that are due at `moment`, in order, starting after `last`.
     func timers(after last: TimerEntry?, dueBy moment: Int64, limit: Int) throws(StoreFault) -> [TimerEntry]
-    /// The due time of the first timer.
-    func firstTimer() throws(StoreFault) -> Int64?
     /// Writes all of the changes or none, even if the process crashes in the middle.
     func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault)
     /// Bytes of the store on disk and in its write buffers; nil: the number is not known.

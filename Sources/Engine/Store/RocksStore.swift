@@ -107,14 +107,6 @@ final class RocksStore: PartitionStore {
         return entries
     }
 
-    func firstTimer() throws(StoreFault) -> Int64? {
-        if let known = floor.knownFirst { return known }
-        let end = [KeySpace.end]
-        let first = try scan(from: floor.bytes, to: end) { bytes, _ in TimerKey.due(bytes) == nil ? nil : false }
-        settle(first, before: end)
-        return floor.knownFirst ?? nil
-    }
-
     private func settle(_ first: [UInt8]?, before end: [UInt8]) {
         if let first { floor.found(first) } else { floor.foundNone(before: end) }
     }

@@ -81,10 +81,6 @@ public final class Logger: Sendable {
         self.sink = Mutex(sink)
     }
 
-    public func trace(_ message: @autoclosure () -> String, _ fields: KeyValuePairs<String, LogValue> = [:]) {
-        log(.trace, message(), fields)
-    }
-
     public func debug(_ message: @autoclosure () -> String, _ fields: KeyValuePairs<String, LogValue> = [:]) {
         log(.debug, message(), fields)
     }

@@ -40,13 +40,13 @@ public final class ChurnMetrics: Sendable {
     }
 
     private enum Series: Hashable {
-        case stock(Churn.Counter)
-        case today(Churn.Counter)
+        case stock(ChurnCounter)
+        case today(ChurnCounter)
         case monthlyRevenue(String)
 
         static let fixed: [Series] =
-            Churn.Counter.allCases.filter(\.isStock).map(Series.stock)
-            + Churn.Counter.allCases.filter { !$0.isMoney && !$0.isStock }.map(Series.today)
+            ChurnCounter.allCases.filter(\.isStock).map(Series.stock)
+            + ChurnCounter.allCases.filter { !$0.isMoney && !$0.isStock }.map(Series.today)
 
         static func values(_ overview: Overview) -> [Series: Int64] {
             var values: [Series: Int64] = [:]
@@ -83,7 +83,7 @@ public final class ChurnMetrics: Sendable {
     }
 }
 
-extension Churn.Counter {
+extension ChurnCounter {
     fileprivate var stateName: String {
         switch self {
         case .trialDelta: "trial"

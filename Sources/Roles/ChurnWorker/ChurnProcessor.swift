@@ -76,7 +76,7 @@ public final class ChurnProcessor: Processor {
         let place = try turn.state(key)
         var state = try load(place)
         guard state.facts.merge(news) else { return }
-        try settle(place, &state, turn, cause: Cause(json, partition: record.partition, offset: record.offset))
+        try count(place, &state, turn, cause: Cause(json, partition: record.partition, offset: record.offset))
     }
 
     private static let strangeKey = ProcessFailure(
@@ -91,7 +91,7 @@ public final class ChurnProcessor: Processor {
             return
         }
         var state = try load(place)
-        try settle(place, &state, turn, cause: nil)
+        try count(place, &state, turn, cause: nil)
     }
 
     private func load(_ place: KeyState) throws(ProcessFailure) -> ChainState {
@@ -103,7 +103,7 @@ public final class ChurnProcessor: Processor {
     }
 
     /// Adds the changes to the cells, and stores the facts.
-    private func settle(_ place: KeyState, _ state: inout ChainState, _ turn: Turn, cause: Cause?)
+    private func count(_ place: KeyState, _ state: inout ChainState, _ turn: Turn, cause: Cause?)
         throws(ProcessFailure)
     {
         let id = TransactionId(Text(place.key))

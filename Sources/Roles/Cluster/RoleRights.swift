@@ -29,7 +29,7 @@ package struct RoleRights {
                 addAPI(Names(prefix: configuration.topicPlan.prefix, environment: environment))
             }
         default:
-            guard let worker = Worker(rawValue: role.rawValue) else { return nil }
+            guard let worker = WorkerName(rawValue: role.rawValue) else { return nil }
             add(worker, configuration.names)
         }
     }
@@ -60,11 +60,11 @@ package struct RoleRights {
             .describeConfigs, .read)
         // To see how far its workers are: offsets of their groups, ends and next records of their input.
         add(names, [.notifications], .describe, .read)
-        for worker in Worker.allCases { add(Right(.describe, .group(names.group(worker)))) }
+        for worker in WorkerName.allCases { add(Right(.describe, .group(names.group(worker)))) }
         add(Right(.describe, .group(names.apiGroup)))
     }
 
-    private mutating func add(_ worker: Worker, _ names: Names) {
+    private mutating func add(_ worker: WorkerName, _ names: Names) {
         add(names, worker.inputs, .describe, .read)
         // Table records that arrived in the wrong partition are published again.
         add(names, Array(worker.inputs.dropFirst()), .write)
@@ -83,7 +83,7 @@ package struct RoleRights {
     }
 }
 
-extension Worker {
+extension WorkerName {
     /// The topics that consumers read.
     package var outputs: [TopicID] {
         switch self {

@@ -107,7 +107,7 @@ final class Sender {
         self.logger = logger
         self.metrics = metrics
         reports = SenderReports(troubles, metrics: metrics, time: time)
-        inputs = Worker.consumption.inputs.map { options.names.topic($0) }
+        inputs = WorkerName.consumption.inputs.map { options.names.topic($0) }
         rows = AttemptWriter(
             topic: options.names.topic(.consumptionAttempts), app: options.app, log: log, logger: logger)
         let wall = time.wall
@@ -155,7 +155,7 @@ final class Sender {
 
     /// Finishes all attempts that have begun; false: some are still in flight. Attempts that are not being sent yet are
     /// stopped.
-    func settle() -> Bool {
+    func finishFlights() -> Bool {
         desk.withdrawFlights()
         settleArrivals()
         noteRows()

@@ -44,7 +44,7 @@ public final class SenderService: ServicePart {
             }
             let deadline = Deadline(after: Self.settleLimit)
             // Apple's response is recorded if it arrives in time: otherwise a successor sends the same bytes again.
-            while !sender.settle(), !deadline.hasPassed { pause(for: .milliseconds(20)) }
+            while !sender.finishFlights(), !deadline.hasPassed { pause(for: .milliseconds(20)) }
             sender.close(by: Deadline(after: Self.closeLimit))
         }
     }

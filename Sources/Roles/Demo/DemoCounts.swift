@@ -16,8 +16,8 @@ struct DemoCounts: ~Copyable {
 
     /// More currencies do not fit on the screen.
     private static let limitCurrencies = 2
-    private static let recoveries: [Counter] = [.earlyRecovered, .graceRecovered, .retryRecovered]
-    private static let losses: [Counter] = [.mrrVoluntary, .mrrBilling, .mrrPrice, .mrrRefund, .mrrOther]
+    private static let recoveries: [ChurnCounter] = [.earlyRecovered, .graceRecovered, .retryRecovered]
+    private static let losses: [ChurnCounter] = [.mrrVoluntary, .mrrBilling, .mrrPrice, .mrrRefund, .mrrOther]
 
     private var cells: [[UInt8]: Cell] = [:]
     private var all = Sums()
@@ -99,7 +99,7 @@ struct DemoCounts: ~Copyable {
     }
 }
 
-extension Counter {
+extension ChurnCounter {
     fileprivate var isShown: Bool {
         switch self {
         case .failed, .failedOpen, .earlyRecovered, .graceRecovered, .retryRecovered: true

@@ -7,7 +7,6 @@ struct DemoReport {
     private var toldFirst = false
     private var toldQuestions = false
     private var toldKinds: [String: Int] = [:]
-    private var toldTroubles = 0
 
     /// Lines about what happened for the first time since the last call.
     mutating func news(_ scene: DemoScene) -> [String] {

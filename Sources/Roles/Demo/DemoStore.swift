@@ -51,7 +51,7 @@ enum DemoStore {
                     // Time must not pass a decision before it is made.
                     let before = waited
                     waited = parcel.kind == .wait ? parcel.at : nil
-                    if let before { clock.settle(before) }
+                    if let before { clock.settle(post: before) }
                     return parcel
                 }, watch: { _, _ in })
             // All stories have ended. Their consequences are still shown.
@@ -82,7 +82,7 @@ enum DemoStore {
             if parcel.kind == .notification { board.answered(verdict) }
             if parcel.isRefundRequest, verdict != .accepted { clock.settle(request: parcel.notificationUUID) }
             // As with Apple, time does not stop for a retry.
-            if sends == 1 { clock.settle(parcel.at) }
+            if sends == 1 { clock.settle(post: parcel.at) }
         }
     }
 }

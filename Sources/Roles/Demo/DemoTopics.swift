@@ -26,7 +26,7 @@ final class DemoTopics: ServicePart {
     /// Topics that ingest writes.
     static let taken: [TopicID] = [.notifications, .rejected, .usage]
 
-    private static let workers: [Worker] = [.entitlements, .churn, .consumption]
+    private static let workers: [WorkerName] = [.entitlements, .churn, .consumption]
 
     private let place: Place
     private let say: @Sendable (String) -> Void

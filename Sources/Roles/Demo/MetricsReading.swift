@@ -10,7 +10,7 @@ struct MetricsReading {
     }
 
     /// Records that a worker has not processed; nil: the number is not known yet.
-    func lag(of worker: Worker) -> Int? {
+    func lag(of worker: WorkerName) -> Int? {
         sum(of: "perennial_lag_records", where: "worker=\"\(worker.rawValue)\"").map { Int($0) }
     }
 

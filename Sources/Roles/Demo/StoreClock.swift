@@ -77,7 +77,7 @@ final class StoreClock: Sendable {
     }
 
     /// Reports the first answer to a post of that time.
-    func settle(_ time: Int64) {
+    func settle(post time: Int64) {
         let (moment, limit) = (elapsed(), latest())
         state.withLock { state in
             // Called before the limit is removed, so that the clock does not catch up the time that it stood still.

@@ -144,16 +144,3 @@ public final class EntitlementsProcessor: Processor {
         if timeline.agrees(withStatus: status, at: signed) == false { metrics.disagreements.add() }
     }
 }
-
-extension EntitlementsProcessor {
-    /// The state of a subscription after its answer was published: for programs that fill a state, such as benchmarks.
-    public static func state(of facts: Facts, _ rules: EntitlementRules, sequence: Int64, asOf: Int64) -> [UInt8] {
-        var state = SubscriptionState()
-        state.sequence = sequence
-        state.facts = facts
-        if let standing = Timeline(facts, rules)?.standing(at: asOf) {
-            state.told = standing.told(after: nil, [], answer: 0)
-        }
-        return state.bytes
-    }
-}

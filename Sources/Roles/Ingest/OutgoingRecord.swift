@@ -27,9 +27,6 @@ public struct OutgoingRecord: Sendable, Equatable {
         self.headers = headers
         self.timestamp = timestamp
     }
-
-    /// Bytes that the record needs in the queues, roughly.
-    var bytes: Int { key.count + value.count }
 }
 
 /// Makes the records of ingest.

@@ -7,7 +7,7 @@ public import Runtime
 extension WorkerDefinition {
     /// - Parameter app: `perennial/<version>`.
     public init(
-        _ worker: Contract.Worker, _ names: Names, outputs: [(id: TopicID, type: RecordType)], partitions: Int32,
+        _ worker: WorkerName, _ names: Names, outputs: [(id: TopicID, type: RecordType)], partitions: Int32,
         app: String
     ) {
         let notification = RecordType.notification

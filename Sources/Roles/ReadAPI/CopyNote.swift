@@ -41,7 +41,7 @@ struct CopyNote: Equatable, Sendable {
 
     private static let version: UInt8 = 7
     /// A copy leaves out what its build does not know, so a build that knows more rebuilds the copy.
-    private static let counters = UInt8(Counter.allCases.count)
+    private static let counters = UInt8(ChurnCounter.allCases.count)
 
     var encoded: [UInt8] {
         var bytes = [Self.version, Self.counters]

@@ -28,7 +28,7 @@ enum FollowedTopic: Int, CaseIterable {
     }
 
     /// The worker that writes the topic.
-    var worker: Worker {
+    var worker: WorkerName {
         switch self {
         case .entitlements, .accounts, .events: .entitlements
         case .cells: .churn

@@ -71,15 +71,12 @@ final class PartitionCopy: @unchecked Sendable {
 
     // MARK: For the follower
 
-    var isOpen: Bool { monitor.withLock { store != nil } }
     /// The error that an answer met. There are no more answers until the copy is opened again.
     var fault: StoreFault? { monitor.withLock { readFault } }
     var approximateBytes: Int { monitor.withLock { store?.approximateBytes ?? 0 } }
 
-    /// true: the copy has been complete since it was opened. Before that there are no answers: an empty store knows no
+    /// Everything that the topics contained has been written. Before that there are no answers: an empty store knows no
     /// subscription, and a reopened one may be older than answers that were given already.
-    var isAskable: Bool { monitor.withLock { store != nil && wasComplete } }
-    /// Everything that the topics contained has been written.
     func confirm() { monitor.withLock { wasComplete = true } }
 
     /// - Returns: the note of the store; nil: the store is empty, or has another format.

@@ -70,7 +70,7 @@ struct ShelfMetrics: Sendable {
                 labels: ["environment": environment]))
         storeBytes = made("perennial_api_store_bytes", "Approximate size of the local copies on disk, in bytes.")
         cells = made("perennial_api_cells", "Days and kinds of rows with churn totals in memory.")
-        for worker in Worker.allCases {
+        for worker in WorkerName.allCases {
             registry.gauge(
                 "perennial_api_source_behind_seconds",
                 help:

@@ -48,7 +48,7 @@ final class Shelf: Sendable {
     /// For `/readyz`; nil: everything is fine.
     func trouble(at elapsed: Duration, now: Int64) -> String? {
         if let trouble = readiness.trouble(at: elapsed) { return trouble }
-        let worker = Worker.entitlements
+        let worker = WorkerName.entitlements
         guard let behind = pace.farthestBehind(worker, at: now) else {
             return pace.fault ?? "the positions of the workers are not known yet"
         }
@@ -75,7 +75,7 @@ final class Shelf: Sendable {
         pace.behind(topic.worker, partition, at: now).map { isTooMuch($0, of: topic.worker) } ?? true
     }
 
-    private func isTooMuch(_ behind: Int64, of worker: Worker) -> Bool {
+    private func isTooMuch(_ behind: Int64, of worker: WorkerName) -> Bool {
         guard let maxBehind, behind > maxBehind.wholeMilliseconds else { return false }
         return pace.hasBegun(worker) || worker == .entitlements && isWorked
     }

@@ -36,7 +36,7 @@ final class WorkerPace: Sendable {
 
     init(partitions: Int) {
         let courses = Array(repeating: Course(), count: partitions)
-        let workers = Worker.allCases.count
+        let workers = WorkerName.allCases.count
         state = Mutex(
             State(
                 courses: Array(repeating: courses, count: workers), begun: Array(repeating: false, count: workers)))
@@ -45,7 +45,7 @@ final class WorkerPace: Sendable {
     // MARK: For who watches
 
     /// - Parameter elapsed: by this time the log showed readers everything that the worker had written.
-    func see(_ worker: Worker, _ partition: Int, moment: Int64, at elapsed: Duration) {
+    func see(_ worker: WorkerName, _ partition: Int, moment: Int64, at elapsed: Duration) {
         state.withLock { state in
             let sight = Sight(moment: moment, at: elapsed)
             if state.courses[worker.place][partition].waiting == nil {
@@ -56,7 +56,7 @@ final class WorkerPace: Sendable {
         }
     }
 
-    func see(_ worker: Worker, hasBegun: Bool) { state.withLock { $0.begun[worker.place] = hasBegun } }
+    func see(_ worker: WorkerName, hasBegun: Bool) { state.withLock { $0.begun[worker.place] = hasBegun } }
 
     var fault: String? {
         get { state.withLock { $0.fault } }
@@ -80,14 +80,14 @@ final class WorkerPace: Sendable {
     // MARK: For who answers
 
     /// Age in milliseconds of the oldest notification that may be missing in the answers; nil: it is not known yet.
-    func behind(_ worker: Worker, _ partition: Int32, at now: Int64) -> Int64? {
+    func behind(_ worker: WorkerName, _ partition: Int32, at now: Int64) -> Int64? {
         state.withLock { state in
             state.courses[worker.place][Int(partition)].moment.map { max(0, now - $0) }
         }
     }
 
     /// The value of the partition that is farthest behind; nil: it is unknown for at least one partition.
-    func farthestBehind(_ worker: Worker, at now: Int64) -> Int64? {
+    func farthestBehind(_ worker: WorkerName, at now: Int64) -> Int64? {
         state.withLock { state in
             let moments = state.courses[worker.place].map(\.moment)
             guard !moments.contains(nil) else { return nil }
@@ -96,10 +96,10 @@ final class WorkerPace: Sendable {
     }
 
     /// Its group has committed positions at some time.
-    func hasBegun(_ worker: Worker) -> Bool { state.withLock { $0.begun[worker.place] } }
+    func hasBegun(_ worker: WorkerName) -> Bool { state.withLock { $0.begun[worker.place] } }
 }
 
-extension Worker {
+extension WorkerName {
     /// Index in lists by worker.
     fileprivate var place: Int {
         switch self {

@@ -56,7 +56,7 @@ final class WorkerWatch {
     /// From the previous look: the ends of the partitions, and when they were read.
     private var lastEnds: (ends: [TopicPartition: NextOffset], moment: Int64)?
     /// By worker and partition: what is true as soon as the log shows readers everything up to there.
-    private var sights: [Worker: [Int: Sight]] = [:]
+    private var sights: [WorkerName: [Int: Sight]] = [:]
     /// Timestamps of the next records. Those that nothing waits for any more are removed.
     private var timestamps: [Place: Int64] = [:]
 
@@ -118,8 +118,8 @@ final class WorkerWatch {
         let moment = time.now()
         let ends = try reader.ends(.committed, of: partitions, by: deadline)
         let beginnings = try reader.beginnings(of: partitions, by: deadline)
-        var positions: [(worker: Worker, positions: [TopicPartition: NextOffset])] = []
-        for worker in Worker.allCases {
+        var positions: [(worker: WorkerName, positions: [TopicPartition: NextOffset])] = []
+        for worker in WorkerName.allCases {
             let found = try groups.positions(of: names.group(worker), by: deadline)
             positions.append((worker, found.filter { $0.key.topic == topic }))
         }
@@ -151,13 +151,14 @@ final class WorkerWatch {
         lastEnds = (ends, moment)
     }
 
-    private func isOutput(_ partition: TopicPartition, of worker: Worker) -> Bool {
+    private func isOutput(_ partition: TopicPartition, of worker: WorkerName) -> Bool {
         FollowedTopic.allCases.contains { $0.worker == worker && names.topic($0.id) == partition.topic }
     }
 
     /// An older report that is not confirmed yet is confirmed first: under load there is always an open transaction.
     private func show(
-        _ sight: Sight, of worker: Worker, _ partition: Int, _ shown: [TopicPartition: NextOffset], at elapsed: Duration
+        _ sight: Sight, of worker: WorkerName, _ partition: Int, _ shown: [TopicPartition: NextOffset],
+        at elapsed: Duration
     ) {
         var first = sights[worker]?[partition] ?? sight
         // A topic that was deleted and made again is shorter.

@@ -18,7 +18,7 @@ import Zone
 /// Makes the processor of one thread. With a shadow, it is the processor of a replay.
 package typealias ProcessorMaker = @Sendable (Metrics, Shadow?) -> any Processor
 
-extension Contract.Worker {
+extension WorkerName {
     /// - Parameters:
     ///   - policy: for the worker that answers refund requests.
     ///   - tell: prints what an operator should know about these settings.

@@ -15,7 +15,7 @@ package import Telemetry
 
 /// Runs a worker on Kafka until a signal arrives.
 package struct WorkerRun {
-    let worker: Contract.Worker
+    let worker: WorkerName
     let configuration: Configuration
     let output: Output
     package let replica: Replica
@@ -46,7 +46,7 @@ package struct WorkerRun {
     }
 
     package init(
-        worker: Contract.Worker, configuration: Configuration, output: Output, replay: Replay? = nil,
+        worker: WorkerName, configuration: Configuration, output: Output, replay: Replay? = nil,
         reload: (@Sendable () throws -> Configuration)? = nil
     ) {
         self.reload = reload

@@ -54,8 +54,6 @@ uint32_t perennial_crash_traps(const struct perennial_crash_page *page, uint32_t
     return page->topic == topic && page->offset == offset ? page->traps : 0;
 }
 
-void perennial_crash_clear(struct perennial_crash_page *page) { write_page(page, 0, 0, 0); }
-
 // ---- What a thread works on
 
 // Volatile: only the handler reads these, and no compiler knows when it runs. In the program itself, not in a library

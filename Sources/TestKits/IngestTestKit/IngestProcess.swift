@@ -3,6 +3,7 @@
 import Crypto
 import Glibc
 import HTTPClient
+import HTTPTestKit
 public import KafkaTestKit
 import Platform
 

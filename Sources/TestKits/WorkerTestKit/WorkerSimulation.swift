@@ -1,6 +1,7 @@
 // Workers of one processor over an in-memory log, in one thread and in virtual time.
 
 public import Log
+import LogTestKit
 public import MemoryLog
 import Platform
 public import Runtime

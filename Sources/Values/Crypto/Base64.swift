@@ -12,17 +12,6 @@ public enum Base64 {
     /// RFC 4648 section 4 with padding and without line breaks, in canonical form.
     public static func decodeStandard(_ text: Span<UInt8>) -> [UInt8]? { decode(text, .standard) }
 
-    /// `decodeURL` into a reused buffer: its old contents are removed, its capacity stays. Returns false where the
-    /// other function returns nil; the buffer is empty then.
-    public static func decodeURL(_ text: Span<UInt8>, into buffer: inout [UInt8]) -> Bool {
-        decode(text, .url, into: &buffer)
-    }
-
-    /// `decodeStandard` into a reused buffer, in the same way.
-    public static func decodeStandard(_ text: Span<UInt8>, into buffer: inout [UInt8]) -> Bool {
-        decode(text, .standard, into: &buffer)
-    }
-
     public static func encodeURL(_ bytes: Span<UInt8>) -> [UInt8] { encode(bytes, .url) }
     public static func encodeStandard(_ bytes: Span<UInt8>) -> [UInt8] { encode(bytes, .standard) }
 
@@ -39,20 +28,6 @@ public enum Base64 {
             }
             return isCanonical ? bytes : nil
         }
-    }
-
-    private static func decode(_ text: Span<UInt8>, _ alphabet: Alphabet, into buffer: inout [UInt8]) -> Bool {
-        let isCanonical = text.withUnsafeBufferPointer { text in
-            let count = perennial_base64_decoded_count(text.baseAddress, text.count, alphabet == .url)
-            guard count >= 0 else { return false }
-            if buffer.count > count { buffer.removeLast(buffer.count - count) }
-            if buffer.count < count { buffer.append(contentsOf: repeatElement(0, count: count - buffer.count)) }
-            return buffer.withUnsafeMutableBufferPointer {
-                perennial_base64_decode(text.baseAddress, text.count, alphabet == .url, $0.baseAddress)
-            }
-        }
-        if !isCanonical { buffer.removeAll(keepingCapacity: true) }
-        return isCanonical
     }
 
     private static func encode(_ bytes: Span<UInt8>, _ alphabet: Alphabet) -> [UInt8] {

@@ -70,13 +70,6 @@ public final class Certificate: @unchecked Sendable {
     /// Whether the certificate has this extension, whatever its value; `identifier` is in dotted form.
     public func hasExtension(_ identifier: String) -> Bool { perennial_certificate_has_extension(handle, identifier) }
 
-    /// SHA-256 of the DER.
-    public var fingerprint: [UInt8] {
-        // Swift can lend the bytes of a variable, but not those of a class's property.
-        let der = der
-        return SHA256.digest(der.span)
-    }
-
     var subjectDER: [UInt8] {
         bytes { perennial_certificate_subject_der(handle, $0.baseAddress, $0.count) }
     }

@@ -10,7 +10,7 @@ public struct JSONLimits: Sendable {
     /// Statistics nest 5 deep. Code that builds a tree recurses, on threads with 1 MiB of stack. At most 1000.
     public var depth = 64
     /// Two members with the same name: readers disagree about which one counts, so they are refused unless the caller
-    /// wants to see them (`JSONObject.repeatedNames`).
+    /// wants to see them in `JSONObject.members`.
     public var refusesRepeatedNames = true
 
     public init() {}

@@ -18,15 +18,6 @@ extension JSONValue {
     public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
     public var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 
-    /// The nearest double, for measurements. nil if it is not a number, or larger than a double can be.
-    public var double: Double? {
-        switch self {
-        case .integer(let value): Double(value)
-        case .number(let text): Double(text).flatMap { $0.isFinite ? $0 : nil }
-        default: nil
-        }
-    }
-
     /// The member of an object; nil also if this is not an object.
     public subscript(_ name: String) -> JSONValue? { object?[name] }
 
@@ -64,12 +55,6 @@ public struct JSONObject: Sendable {
     /// last one counts, as in other readers. Time grows with the number of members.
     public subscript(_ name: String) -> JSONValue? {
         members.last { $0.name.utf8.elementsEqual(name.utf8) }?.value
-    }
-
-    /// Names that occur more than once, in the order of their second occurrence.
-    public var repeatedNames: [String] {
-        var seen = Set<[UInt8]>()
-        return members.compactMap { seen.insert(Array($0.name.utf8)).inserted ? nil : $0.name }
     }
 }
 

@@ -40,7 +40,7 @@ import Testing
         ]
         try story.expect(at: instant(4, 30), cells)
         // One subscription: 1 in the state where it is, 0 in the others.
-        let stocks: [Counter] = [.trialDelta, .activeDelta, .graceDelta, .retryDelta, .atRiskDelta]
+        let stocks: [ChurnCounter] = [.trialDelta, .activeDelta, .graceDelta, .retryDelta, .atRiskDelta]
         for (day, expected) in [
             ("2026-01-07", [1, 0, 0, 0, 0]), ("2026-01-08", [0, 1, 0, 0, 0]), ("2026-02-07", [0, 1, 0, 0, 0]),
             ("2026-02-08", [0, 0, 1, 0, 10_000]), ("2026-02-24", [0, 0, 0, 1, 10_000]),

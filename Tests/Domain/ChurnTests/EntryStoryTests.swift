@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test func `switched or renewed by transactionReason when no word says how the row came`() throws {
-        for (reason, counter) in [("PURCHASE", .switched), ("RENEWAL", .renewed)] as [(String, Counter)] {
+        for (reason, counter) in [("PURCHASE", .switched), ("RENEWAL", .renewed)] as [(String, ChurnCounter)] {
             var story = WrittenStory()
             story.begins(january)
             story.tell(

@@ -37,7 +37,7 @@ import Testing
     }
 
     /// Bounds in days of 24 hours.
-    private static let bounds: [(days: Int64, counter: Counter)] = [
+    private static let bounds: [(days: Int64, counter: ChurnCounter)] = [
         (1, .recoveredWithin1), (3, .recoveredWithin3), (7, .recoveredWithin7), (16, .recoveredWithin16),
         (28, .recoveredWithin28), (60, .recoveredWithin60), (90, .recoveredWithin90),
     ]

@@ -10,16 +10,16 @@ import struct MakeBelieve.Chance
 @testable import Churn
 
 extension Chain {
-    private static let stocks: [(State, Counter)] = [
+    private static let stocks: [(State, ChurnCounter)] = [
         (.paid, .activeDelta), (.free, .trialDelta), (.grace, .graceDelta), (.retry, .retryDelta),
     ]
-    private static let entries: [Counter] = [
+    private static let entries: [ChurnCounter] = [
         .started, .adopted, .renewed, .switched, .resubscribed, .earlyRecovered, .graceRecovered, .retryRecovered,
     ]
-    private static let decisions: [Counter] = [
+    private static let decisions: [ChurnCounter] = [
         .earlyRecovered, .graceRecovered, .retryRecovered, .retryLost, .retryCancelled, .retryOther, .failedOpen,
     ]
-    private static let revenues = Counter.allCases.filter { $0.name.hasPrefix("mrr") }
+    private static let revenues = ChurnCounter.allCases.filter { $0.name.hasPrefix("mrr") }
 
     /// The identities that do not hold now, comparing the running sums with the state of the subscription; nil: all hold.
     var violation: String? {
@@ -31,7 +31,7 @@ extension Chain {
         for parts in Set(totals.keys).union(here.map { [$0] } ?? []) {
             let sums = totals[parts] ?? Sums()
             let visit = parts == here ? last : nil
-            func sum(_ counters: [Counter]) -> Int64 { counters.reduce(0) { $0 + sums[$1] } }
+            func sum(_ counters: [ChurnCounter]) -> Int64 { counters.reduce(0) { $0 + sums[$1] } }
             for (state, stock) in Self.stocks where sums[stock] != (visit?.state == state ? 1 : 0) {
                 return "\(stock) of \(parts.productId) is \(sums[stock])"
             }
@@ -48,7 +48,7 @@ extension Chain {
             if sums[.trials] != sums[.trialsConverted] + sums[.trialsEnded] + sums[.trialsOpen] {
                 return "trials \(key)"
             }
-            let outcomes: [Counter] = [
+            let outcomes: [ChurnCounter] = [
                 .commitmentsRefunded, .commitmentsCompleted, .commitmentsSwitched, .commitmentsDefaulted,
                 .commitmentsOpen,
             ]

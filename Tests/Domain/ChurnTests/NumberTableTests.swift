@@ -46,8 +46,8 @@ import Testing
     @Test func `has every counter, every money figure and every identity, once and in order`() throws {
         let lines = try lines()
         #expect(Set(lines.keys) == ["counts", "money", "identities"])
-        #expect(lines["counts"]?.map(\.name) == Counter.allCases.filter { !$0.isMoney }.map(\.name))
-        #expect(lines["money"]?.map(\.name) == Counter.allCases.filter(\.isMoney).map(\.name))
+        #expect(lines["counts"]?.map(\.name) == ChurnCounter.allCases.filter { !$0.isMoney }.map(\.name))
+        #expect(lines["money"]?.map(\.name) == ChurnCounter.allCases.filter(\.isMoney).map(\.name))
         #expect(lines["identities"]?.map(\.name) == Self.identities)
     }
 
@@ -71,7 +71,7 @@ import Testing
 
     @Test func `is of numbers that a story expects to be other than 0`() throws {
         let bodies = try tests().values
-        for counter in Counter.allCases {
+        for counter in ChurnCounter.allCases {
             #expect(bodies.contains { $0.expects(counter.name) }, "no story expects the counter \(counter.name)")
         }
     }

@@ -6,7 +6,8 @@ import Testing
 @Suite struct `Plan changes` {
     /// From ten dollars in January to another product on the first of February; the other counters of that day are the same.
     private func expect(
-        _ change: Counter, price: Int64 = 10_000, request: (String, String?)? = nil, wanted: String = "lite.monthly",
+        _ change: ChurnCounter, price: Int64 = 10_000, request: (String, String?)? = nil,
+        wanted: String = "lite.monthly",
         _ movement: Numbers, _ others: [String: Any] = [:], cell: Cell = "2026-02-01 lite.monthly"
     ) throws {
         var story = WrittenStory()

@@ -13,7 +13,7 @@ struct Cells {
     static func instant(_ day: String) -> Int64 { CivilDay(day)!.number * 86_400_000 }
 
     mutating func write(
-        _ day: String, _ sums: KeyValuePairs<Counter, Int64>, product: String = "pro", currency: String = "USD",
+        _ day: String, _ sums: KeyValuePairs<ChurnCounter, Int64>, product: String = "pro", currency: String = "USD",
         storefront: String = "USA", plan: String = "BILLED_UPFRONT", partition: Int32 = 0
     ) {
         let json = """
@@ -27,7 +27,7 @@ struct Cells {
         records.append(record)
     }
 
-    private static func members(_ sums: KeyValuePairs<Counter, Int64>) -> String {
+    private static func members(_ sums: KeyValuePairs<ChurnCounter, Int64>) -> String {
         [("counts", false), ("money", true)].map { name, isMoney in
             let members = sums.filter { $0.key.isMoney == isMoney }.map { "\"\($0.key.name)\":\($0.value)" }
             return "\"\(name)\":{\(members.joined(separator: ","))}"

@@ -100,7 +100,7 @@ import Testing
 
     @Test func `has its formula in the words of the counters it is made of`() throws {
         let group = try #require(try cells.report().groups.first)
-        let names = Set(Counter.allCases.map(\.name))
+        let names = Set(ChurnCounter.allCases.map(\.name))
         for rate in group.rates + group.money.flatMap(\.rates) {
             let words = rate.formula.split { !$0.isLetter && !$0.isNumber && $0 != "*" }
                 .filter { $0.first?.isLowercase == true && $0.contains(where: \.isUppercase) }

@@ -114,7 +114,7 @@ import Testing
         for (subtype, lapse, loss) in [
             ("VOLUNTARY", .lapsedVoluntary, .mrrVoluntary), ("PRICE_INCREASE", .lapsedPrice, .mrrPrice),
             ("PRODUCT_NOT_FOR_SALE", .lapsedUnavailable, .mrrOther), (nil, .lapsedOther, .mrrOther),
-        ] as [(String?, Counter, Counter)] {
+        ] as [(String?, ChurnCounter, ChurnCounter)] {
             var story = WrittenStory()
             story.begins(january)
             story.expires(january, subtype, at: instant(2, 1))

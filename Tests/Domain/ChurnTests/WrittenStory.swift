@@ -127,7 +127,7 @@ extension WrittenStory {
 
 // MARK: Expected cells
 
-typealias Numbers = [Counter: Int64]
+typealias Numbers = [ChurnCounter: Int64]
 
 /// "2026-01-31" is a cell of the usual product, plan and currency; "2026-01-31 pro.yearly MONTHLY EUR" names others. "-" is an
 /// empty part.

@@ -89,16 +89,15 @@ private func setting(_ name: String, of id: TopicID) -> String? {
     @Test func `puts derived records where the contract says`() {
         let rules = TopicCatalogue.definitions.map { ($0.id, $0.partitionRule) }
         let byInput = rules.filter { $0.1 == .input }.map(\.0)
-        #expect(byInput == [.churnCells] + Worker.allCases.flatMap { [.changelog($0), .deadLetters($0)] })
+        #expect(byInput == [.churnCells] + WorkerName.allCases.flatMap { [.changelog($0), .deadLetters($0)] })
         #expect(rules.filter { $0.1 == .keyBeforeBar }.map(\.0) == [.accounts])
     }
 }
 
 @Suite struct `The names` {
-    @Test func `of groups and identities are those of the contract`() {
+    @Test func `of groups are those of the contract`() {
         #expect(names.group(.churn) == "appstore.production.churn")
         #expect(names.clockGroup == "appstore.production.clock")
-        #expect(names.identity(.entitlements, slot: 2, thread: 0) == "appstore.production.entitlements.2-0")
     }
 
     @Test(arguments: ["a", "A.b_c-9", "appstore"])

@@ -2,6 +2,7 @@
 
 import Contract
 import JSON
+import Notices
 import Testing
 
 @testable import Entitlements
@@ -140,4 +141,18 @@ func words(_ answer: Entitlement) -> String {
 
 extension Timeline {
     func words(at instant: Int64) -> String { EntitlementsTests.words(entitlement(at: instant)) }
+}
+
+extension Facts {
+    /// The part of a state that is the facts.
+    var encoded: [UInt8] {
+        var writer = ByteWriter()
+        write(to: &writer)
+        return writer.bytes
+    }
+
+    init?(encoded: [UInt8]) {
+        var reader = ByteReader(encoded)
+        self.init(&reader)
+    }
 }

@@ -33,3 +33,10 @@ struct Seeded: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 }
+
+extension Zone {
+    /// Seconds by which local clocks are ahead of UTC.
+    func offset(at instant: Int64) -> Int64 {
+        offsets.milliseconds(at: min(max(instant, Self.earliest), Self.latest)) / 1000
+    }
+}

@@ -1,6 +1,7 @@
 import Glibc
 import HTTP
 import HTTPClient
+import HTTPTestKit
 import KafkaTestKit
 import Platform
 import Synchronization

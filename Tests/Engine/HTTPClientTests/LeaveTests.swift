@@ -1,5 +1,6 @@
 import HTTP
 import HTTPClient
+import HTTPTestKit
 import KafkaTestKit
 import Synchronization
 import TestTraits

@@ -1,5 +1,6 @@
 import HTTP
 import HTTPClient
+import HTTPTestKit
 import KafkaTestKit
 import Platform
 import Synchronization

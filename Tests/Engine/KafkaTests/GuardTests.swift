@@ -1,6 +1,7 @@
 import KafkaTestKit
 import Log
 import Platform
+import RDKafkaTestKit
 import Synchronization
 import Testing
 

@@ -3,6 +3,7 @@ import Kafka
 import KafkaTestKit
 import Log
 import Platform
+import RDKafkaTestKit
 import Synchronization
 import Testing
 
@@ -207,28 +208,6 @@ import Testing
             try consumer.pause([partition])
             try consumer.resume([partition])
             #expect(try consumer.read(until: { consumer.isAtEnd }).isEmpty)
-            consumer.close(by: Deadline(after: soon))
-        }
-    }
-
-    @Test func `a drain takes what is there, at most the limit, and does not wait`() async throws {
-        try await withCluster { cluster in
-            let properties = ClientProperties(bootstrapServers: cluster.bootstrapServers)
-            try fill("in", partitions: 1, records: 30, properties)
-            let consumer = try Consumer(.init(clientID: "c", groupID: "g", properties: properties))
-            try consumer.assign([TopicPartition("in", 0): NextOffset(0)])
-            _ = try #require(try consumer.next(within: soon))
-            var offsets: [Int64] = []
-            #expect(try consumer.drain(limit: 7) { offsets.append($0.offset) } == 7)
-            _ = try consumer.read(until: { consumer.isAtEnd })
-            let start = ContinuousClock.now
-            #expect(try consumer.drain(limit: 7) { _ in } == 0)
-            #expect(start.duration(to: .now) < soon / 2)
-            #expect(offsets == Array(1...7))
-            struct Stop: Error {}
-            try consumer.seek(to: [TopicPartition("in", 0): NextOffset(0)])
-            _ = try #require(try consumer.next(within: soon))
-            #expect(throws: Stop.self) { try consumer.drain(limit: 7) { _ in throw Stop() } }
             consumer.close(by: Deadline(after: soon))
         }
     }

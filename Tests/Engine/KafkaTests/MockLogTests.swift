@@ -1,6 +1,7 @@
 import KafkaTestKit
 import Log
 import Platform
+import RDKafkaTestKit
 import Testing
 
 @testable import Kafka

@@ -1,6 +1,7 @@
 import Kafka
 import Log
 import Platform
+import RDKafkaTestKit
 import Testing
 
 /// Transactions as far as the mock supports them: the calls, their order, and injected errors.

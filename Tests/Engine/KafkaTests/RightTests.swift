@@ -1,4 +1,5 @@
 import Kafka
+import RDKafkaTestKit
 import Testing
 
 @testable import Kafka

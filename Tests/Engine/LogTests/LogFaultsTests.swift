@@ -1,4 +1,5 @@
 import Log
+import LogTestKit
 import MemoryLog
 import Platform
 import Testing

@@ -82,12 +82,6 @@ import Testing
         #expect(try traps(0, 7) == 0)
     }
 
-    @Test func `are empty after they were cleared`() async throws {
-        _ = try await end(0, 7, "abort")
-        try CrashNotes(path: path).clear()
-        #expect(try traps(0, 7) == 0)
-    }
-
     @Test(arguments: ["", "x", String(repeating: "x", count: 24), String(repeating: "x", count: 5000)])
     func `are empty in a file of another content`(_ content: String) async throws {
         _ = try scratch.write(content, to: "notes")

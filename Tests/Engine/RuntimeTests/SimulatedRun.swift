@@ -2,6 +2,7 @@
 
 import Ledger
 import Log
+import LogTestKit
 import MemoryLog
 import Runtime
 import WorkerTestKit

@@ -123,9 +123,15 @@ final class TaskBench {
                     value.baseAddress.map { _ in String(decoding: value, as: UTF8.self) }
                 )
             }
+            var headers: [RecordHeader] = []
+            outputs.forEachHeader(index) { name, value in
+                headers.append(
+                    RecordHeader(
+                        String(decoding: name, as: UTF8.self), value.baseAddress == nil ? nil : [UInt8](value)))
+            }
             return Sent(
                 topic: Int(record.topic), partition: record.partition, timestamp: record.timestamp, key: key,
-                value: value, headers: outputs.headers(of: index))
+                value: value, headers: headers)
         }
     }
 

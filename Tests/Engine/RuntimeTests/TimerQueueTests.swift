@@ -1,4 +1,5 @@
 import KafkaTestKit
+import LogTestKit
 import MemoryLog
 import Store
 import Testing

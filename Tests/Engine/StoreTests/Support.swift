@@ -59,6 +59,7 @@ extension PartitionStore {
     func timers(dueBy moment: Int64 = .max) throws(StoreFault) -> [TimerEntry] {
         try timers(after: nil, dueBy: moment, limit: .max)
     }
+    func firstTimer() throws(StoreFault) -> Int64? { try timers(after: nil, dueBy: .max, limit: 1).first?.due }
 }
 
 extension TimerEntry {

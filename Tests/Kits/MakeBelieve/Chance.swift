@@ -1,5 +1,6 @@
 // Random numbers for random lives.
 
+import LogTestKit
 import MemoryLog
 
 /// A seed gives the same run on every machine.

@@ -3,6 +3,7 @@
 public import Contract
 public import JSON
 import Log
+import LogTestKit
 import MemoryLog
 public import Runtime
 public import WorkerTestKit

@@ -5,6 +5,7 @@
 
 import Ledger
 import Log
+import LogTestKit
 import MemoryLog
 import Runtime
 import WorkerTestKit

@@ -93,7 +93,11 @@ final class Worker: RebalanceHooks {
     private func cycle() throws {
         do {
             if let record = try consumer.poll(.milliseconds(100)) { try copy(record) }
-            _ = try consumer.drain(limit: options.recordsPerCommit) { try copy($0) }
+            var count = 0
+            while count < options.recordsPerCommit, let record = try consumer.poll() {
+                count += 1
+                try copy(record)
+            }
             if let fault = pending { throw fault }
             if options.leavesOpen && isOpen { waitToBeKilled() }
             try commit()

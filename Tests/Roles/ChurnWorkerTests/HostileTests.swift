@@ -3,6 +3,7 @@ import ChurnWorker
 import Contract
 import JSON
 import Log
+import LogTestKit
 import MakeBelieve
 import MemoryLog
 import Notices
@@ -68,7 +69,7 @@ private let limitBytes = 256 << 10
             let cell = try #require(event["cell"]?.string)
             for part in ["counts", "money"] {
                 for member in event[part]?.object?.members ?? [] {
-                    let counter = try #require(Counter(name: member.name))
+                    let counter = try #require(ChurnCounter(name: member.name))
                     sums[cell, default: Sums()].add(try #require(member.value.integer), to: counter)
                 }
             }

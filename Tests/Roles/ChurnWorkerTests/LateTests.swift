@@ -1,5 +1,6 @@
 import Contract
 import JSON
+import LogTestKit
 import MakeBelieve
 import MemoryLog
 import Testing

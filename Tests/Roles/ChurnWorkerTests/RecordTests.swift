@@ -99,8 +99,8 @@ private func busyShop() throws -> Shop {
     @Test func `knows in its schemas every counter that there is, and no other`() throws {
         for type in ["churn-cell", "churn-event"] {
             let schema = try Schema(type)
-            #expect(schema.names(of: "counts") == Counter.allCases.filter { !$0.isMoney }.map(\.name))
-            #expect(schema.names(of: "money") == Counter.allCases.filter(\.isMoney).map(\.name))
+            #expect(schema.names(of: "counts") == ChurnCounter.allCases.filter { !$0.isMoney }.map(\.name))
+            #expect(schema.names(of: "money") == ChurnCounter.allCases.filter(\.isMoney).map(\.name))
         }
     }
 

@@ -1,3 +1,4 @@
+import LogTestKit
 import MemoryLog
 import Notices
 import Testing

@@ -1,5 +1,6 @@
 import Contract
 import Log
+import LogTestKit
 import MemoryLog
 import Notices
 import Platform
@@ -179,10 +180,10 @@ import Testing
         try bench.decide("1")
         bench.run()
         #expect(bench.carrier.calls.count == 1)
-        #expect(!bench.sender.settle())
+        #expect(!bench.sender.finishFlights())
         #expect(try bench.rows().isEmpty)
         bench.carrier.finish()
-        #expect(bench.sender.settle())
+        #expect(bench.sender.finishFlights())
         #expect(try bench.rows().map(\.httpStatus) == [202])
     }
 
@@ -192,9 +193,9 @@ import Testing
         try bench.decide("1")
         bench.run()
         #expect(bench.carrier.heldCount == 1)
-        #expect(!bench.sender.settle())
+        #expect(!bench.sender.finishFlights())
         bench.carrier.connect()
-        #expect(bench.sender.settle())
+        #expect(bench.sender.finishFlights())
         #expect(bench.carrier.calls.isEmpty)
         #expect(try bench.rows().isEmpty)
     }

@@ -3,6 +3,7 @@ import ConsumptionWorker
 import Contract
 import JSON
 import Log
+import LogTestKit
 import MemoryLog
 import Platform
 import Runtime

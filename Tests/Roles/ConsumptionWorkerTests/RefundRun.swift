@@ -6,6 +6,7 @@ import ConsumptionWorker
 import Contract
 import JSON
 import Log
+import LogTestKit
 import MakeBelieve
 import MemoryLog
 import Notices

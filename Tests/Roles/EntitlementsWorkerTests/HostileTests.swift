@@ -3,6 +3,7 @@ import Entitlements
 import EntitlementsWorker
 import JSON
 import Log
+import LogTestKit
 import MakeBelieve
 import MemoryLog
 import Telemetry

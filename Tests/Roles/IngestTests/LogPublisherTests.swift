@@ -3,6 +3,7 @@ import Contract
 import Crypto
 import HTTP
 import HTTPClient
+import HTTPTestKit
 import KafkaTestKit
 import Log
 import MemoryLog

@@ -3,6 +3,7 @@ import Kafka
 import KafkaTestKit
 import Log
 import Platform
+import RDKafkaTestKit
 import Synchronization
 import Telemetry
 import TestTraits

@@ -2,10 +2,12 @@ import Configuration
 import Contract
 import Crypto
 import HTTPClient
+import HTTPTestKit
 import Ingest
 import Kafka
 import KafkaTestKit
 import Platform
+import RDKafkaTestKit
 import Service
 import Settings
 import Simulation

@@ -4,6 +4,7 @@ import Contract
 import Crypto
 import HTTP
 import HTTPClient
+import HTTPTestKit
 import KafkaTestKit
 import Log
 import Platform

@@ -1,4 +1,5 @@
 import HTTPClient
+import HTTPTestKit
 import KafkaTestKit
 import Platform
 import Synchronization

@@ -15,9 +15,9 @@ private final class Crew {
     private let topic: String
     private var session: (any LogSession)?
     private let writer: any LogWriter
-    private let worker: Worker
+    private let worker: WorkerName
 
-    init(_ rig: Rig, _ worker: Worker = .entitlements) throws {
+    init(_ rig: Rig, _ worker: WorkerName = .entitlements) throws {
         self.rig = rig
         self.worker = worker
         topic = rig.names.topic(.notifications)

@@ -1,5 +1,6 @@
 import HTTP
 import HTTPClient
+import HTTPTestKit
 import JSON
 import KafkaTestKit
 import Platform

@@ -1,5 +1,6 @@
 import Glibc
 import HTTPClient
+import HTTPTestKit
 import KafkaTestKit
 import Platform
 import Testing

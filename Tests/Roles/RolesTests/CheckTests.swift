@@ -2,6 +2,7 @@ import Crypto
 import Kafka
 import KafkaTestKit
 import Platform
+import RDKafkaTestKit
 import Testing
 
 /// What the program reports about the files that refund answers need.

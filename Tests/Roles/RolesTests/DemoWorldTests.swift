@@ -29,7 +29,7 @@ private final class Hand: Sendable {
     private func letItRun(_ world: DemoWorld) {
         world.clock.expect(world.end)
         hand.move(by: .seconds(3600))
-        world.clock.settle(world.end)
+        world.clock.settle(post: world.end)
         hand.move(by: .seconds(3600))
     }
 

@@ -19,7 +19,7 @@ final class DiffDesk {
 
     let names = Names(prefix: TopicPrefix("appstore")!, environment: .production)
     let shadow = ShadowName("next")!
-    let worker: Worker
+    let worker: WorkerName
     let log = MemoryLog(clock: .manual())
     private let topics: [String]
     private let writer: any LogWriter
@@ -29,7 +29,7 @@ final class DiffDesk {
     var begunAt: Int64 = .max
     var from: String?
 
-    init(_ worker: Worker, notifications: Int64 = 100) throws {
+    init(_ worker: WorkerName, notifications: Int64 = 100) throws {
         self.worker = worker
         let outputs = DiffedTopic.all(of: worker).map(\.id)
         let live = (worker.inputs + outputs).map(names.topic)

@@ -1,5 +1,6 @@
 import Contract
 import HTTPClient
+import HTTPTestKit
 import JSON
 import KafkaTestKit
 import Log

@@ -1,10 +1,12 @@
 import Contract
 import Crypto
 import HTTPClient
+import HTTPTestKit
 import JSON
 import Kafka
 import KafkaTestKit
 import Platform
+import RDKafkaTestKit
 import Simulation
 import Testing
 

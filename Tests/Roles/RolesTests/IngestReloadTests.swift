@@ -2,9 +2,11 @@ import Contract
 import Crypto
 import Glibc
 import HTTPClient
+import HTTPTestKit
 import Kafka
 import KafkaTestKit
 import Platform
+import RDKafkaTestKit
 import Simulation
 import Testing
 

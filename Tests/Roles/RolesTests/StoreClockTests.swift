@@ -86,7 +86,7 @@ import Testing
         rig.clock.expect(Self.start + Self.hour)
         rig.pass(.seconds(1_000_000))
         #expect(rig.passed == StoreClock.limitAhead)
-        rig.clock.settle(Self.start)
+        rig.clock.settle(post: Self.start)
         #expect(rig.passed == StoreClock.limitAhead, "the time that it stood still is not made up for")
         rig.pass(.seconds(1_000_000))
         #expect(rig.passed == Self.hour + StoreClock.limitAhead)
@@ -95,7 +95,7 @@ import Testing
     @Test func `is held by each of two posts of the same time`() {
         let rig = Rig()
         for _ in 0..<2 { rig.clock.expect(Self.start) }
-        rig.clock.settle(Self.start)
+        rig.clock.settle(post: Self.start)
         rig.pass(.seconds(1_000_000))
         #expect(rig.passed == StoreClock.limitAhead)
     }

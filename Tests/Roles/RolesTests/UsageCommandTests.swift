@@ -3,6 +3,7 @@ import Foundation
 import Kafka
 import KafkaTestKit
 import Platform
+import RDKafkaTestKit
 import Testing
 
 /// The program against librdkafka's mock cluster in this process.

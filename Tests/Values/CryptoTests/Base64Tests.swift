@@ -95,39 +95,4 @@ import Testing
         #expect(Base64.read(bytes, .standard) == nil)
         #expect(Base64.read(bytes, .standard, withVectors: false) == nil)
     }
-
-    private func decode(_ text: [UInt8], _ alphabet: Base64.Alphabet, into buffer: inout [UInt8]) -> Bool {
-        alphabet == .url
-            ? Base64.decodeURL(text.span, into: &buffer) : Base64.decodeStandard(text.span, into: &buffer)
-    }
-
-    @Test(arguments: alphabets)
-    func `is decoded into a buffer that grows and shrinks with the texts`(_ alphabet: Base64.Alphabet) {
-        var buffer: [UInt8] = []
-        for count in [0, 300, 1, 299, 100, 100] {
-            let bytes = Self.sample(count)
-            let isDecoded = decode(Base64.encode(bytes, alphabet), alphabet, into: &buffer)
-            #expect(isDecoded)
-            #expect(buffer == bytes)
-        }
-        for bad in ["AAAA!AAA", "A"] {
-            let isDecoded = decode(Array(bad.utf8), alphabet, into: &buffer)
-            #expect(!isDecoded)
-            #expect(buffer.isEmpty)
-        }
-    }
-
-    @Test func `is decoded without new memory where there is some`() {
-        var buffer: [UInt8] = []
-        func place(_ text: [UInt8]) -> UnsafeRawPointer? {
-            decode(text, .url, into: &buffer) ? buffer.withUnsafeBytes { $0.baseAddress } : nil
-        }
-        let (long, short) = (Base64.encode(Self.sample(300), .url), Base64.encode(Self.sample(20), .url))
-        let first = place(long)
-        #expect(first != nil)
-        #expect(place(short) == first)
-        #expect(place(long) == first)
-        #expect(place(Array("!".utf8)) == nil)
-        #expect(place(long) == first)
-    }
 }

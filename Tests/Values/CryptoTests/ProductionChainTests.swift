@@ -44,7 +44,10 @@ import Testing
         #expect(leaf.serial == "47c287cdd9f9e7867f528ada74dc7db7")
         #expect(intermediate.serial == "22c1a1470a747369ef538612c9c69f3d38f36cd7")
         #expect(root.serial == "2dc5fc88d2c54b95")
-        let fingerprints = [leaf, intermediate, root].map { hexadecimal($0.fingerprint) }
+        let fingerprints = [leaf, intermediate, root].map { certificate in
+            let der = certificate.der
+            return hexadecimal(SHA256.digest(der.span))
+        }
         #expect(
             fingerprints == [
                 "4c381556c16121e605d1fc2eef6d0de4e072ed65964fe72f575f19711e84c417",

@@ -68,7 +68,9 @@ private func mayDiffer(_ bytes: [UInt8]) -> Bool {
 private func repeatsName(_ value: JSONValue) -> Bool {
     switch value {
     case .array(let elements): elements.contains(where: repeatsName)
-    case .object(let object): !object.repeatedNames.isEmpty || object.members.contains { repeatsName($0.value) }
+    case .object(let object):
+        Set(object.members.map { Array($0.name.utf8) }).count < object.members.count
+            || object.members.contains { repeatsName($0.value) }
     default: false
     }
 }

@@ -44,8 +44,7 @@ private func fault(_ bytes: [UInt8], limits: JSONLimits = JSONLimits()) -> JSONF
         #expect(try read("9223372036854775808") == .number("9223372036854775808"))
         #expect(try read("1e400") == .number("1e400"))
         #expect(try read("-0") == .number("-0"))
-        #expect(try read("1.50").double == 1.5)
-        #expect(try read("1e400").double == nil)
+        #expect(try read("1.50") == .number("1.50"))
     }
 
     @Test func `unescapes strings and names`() throws {
@@ -155,7 +154,7 @@ private func fault(_ bytes: [UInt8], limits: JSONLimits = JSONLimits()) -> JSONF
         var limits = JSONLimits()
         limits.refusesRepeatedNames = false
         let value = try read(text, limits: limits)
-        #expect(value.object?.repeatedNames == ["a"])
+        #expect(value.object?.members.map(\.name) == ["a", "b", "a"])
         #expect(value["a"] == .integer(3))
     }
 

@@ -106,10 +106,10 @@ public struct PackedSums: Sendable, Equatable {
         return reader.sums() ?? Sums()
     }
 
-    func each(_ body: (Counter, Int64) -> Void) {
+    func each(_ body: (ChurnCounter, Int64) -> Void) {
         var reader = ByteReader(bytes)
         for _ in 0..<(reader.count() ?? 0) {
-            guard let counter = reader.byte().flatMap(Counter.init(rawValue:)), let value = reader.signed() else {
+            guard let counter = reader.byte().flatMap(ChurnCounter.init(rawValue:)), let value = reader.signed() else {
                 return
             }
             body(counter, value)

@@ -32,7 +32,7 @@ extension MetricsReport {
             }
             json.numbers("stocks", group.stocks)
             json.name("counts")
-            json.sums(group.counts, of: Counter.allCases.filter { !$0.isMoney && !$0.isDelta })
+            json.sums(group.counts, of: ChurnCounter.allCases.filter { !$0.isMoney && !$0.isDelta })
             json.rates(group.rates)
             json.name("money")
             json.array { json in
@@ -41,7 +41,7 @@ extension MetricsReport {
                         json.member("currency", utf8: money.currency.bytes.isEmpty ? nil : money.currency.bytes)
                         json.numbers("stocks", money.stocks)
                         json.name("amounts")
-                        json.sums(money.sums, of: Counter.allCases.filter { $0.isMoney && !$0.isDelta })
+                        json.sums(money.sums, of: ChurnCounter.allCases.filter { $0.isMoney && !$0.isDelta })
                         json.rates(money.rates)
                     }
                 }
@@ -54,7 +54,7 @@ extension MetricsReport {
     }
 }
 
-extension Counter {
+extension ChurnCounter {
     /// The stocks at start and end already show it.
     var isDelta: Bool {
         switch self {
@@ -80,7 +80,7 @@ extension JSONWriter {
     }
 
     /// Writes zeros as well: the reader need not know which counters exist.
-    fileprivate mutating func sums(_ sums: Sums, of counters: [Counter]) {
+    fileprivate mutating func sums(_ sums: Sums, of counters: [ChurnCounter]) {
         object { json in
             for counter in counters {
                 json.name(text: counter.name)

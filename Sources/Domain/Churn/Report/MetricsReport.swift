@@ -28,7 +28,7 @@ public struct MetricsReport: Sendable {
     /// A day whose counts are not final.
     public struct OpenDay: Sendable, Equatable {
         /// In the order of display.
-        public static let counters: [Counter] = [.failedOpen, .retryOpen, .trialsOpen]
+        public static let counters: [ChurnCounter] = [.failedOpen, .retryOpen, .trialsOpen]
 
         public let day: CivilDay
         public let isOver: Bool
@@ -51,9 +51,6 @@ public struct MetricsReport: Sendable {
         groups = CellGroup.all(of: table, request).compactMap { Group($0, request, horizon) }
         firstDay = table.firstDay
     }
-
-    /// Whether all requested days are over.
-    public var areOver: Bool { horizon.isOver(request.to.number - 1) }
 
     /// Why a report calls a rate approximate.
     public static let approximation = "losses of customers won after a are in it"

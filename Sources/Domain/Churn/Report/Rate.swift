@@ -28,7 +28,7 @@ public struct Rate: Sendable, Equatable {
     public let ratio: Ratio
     public let doubts: [Doubt]
     /// A count of undecided cases to show next to the rate.
-    public var beside: Counter?
+    public var beside: ChurnCounter?
     public var besideValue: Int64 = 0
     /// The number of days included, and of days that are not final yet. nil: all days are included.
     public var days: Days?

@@ -3,7 +3,7 @@
 /// The days that are final for a rate, and their sums.
 struct MatureDays {
     /// The recovery counters, and the time that each covers in days.
-    static let recoveries: [(days: Int64, counter: Counter)] = [
+    static let recoveries: [(days: Int64, counter: ChurnCounter)] = [
         (1, .recoveredWithin1), (3, .recoveredWithin3), (7, .recoveredWithin7), (16, .recoveredWithin16),
         (28, .recoveredWithin28), (60, .recoveredWithin60), (90, .recoveredWithin90),
     ]
@@ -14,7 +14,7 @@ struct MatureDays {
         var counted = 0
         var leftOut = 0
 
-        mutating func add(_ day: Tally, isMature: Bool, _ numerator: Counter, of denominator: Counter) {
+        mutating func add(_ day: Tally, isMature: Bool, _ numerator: ChurnCounter, of denominator: ChurnCounter) {
             guard isMature else { return leftOut += 1 }
             counted += 1
             self.numerator &+= day[numerator]
@@ -38,7 +38,7 @@ struct MatureDays {
 }
 
 extension Rate {
-    public static let lapses: [Counter] = [
+    public static let lapses: [ChurnCounter] = [
         .lapsedVoluntary, .lapsedBilling, .lapsedPrice, .lapsedUnavailable, .lapsedRefund, .lapsedOther,
     ]
 
@@ -53,9 +53,9 @@ extension Rate {
                 name: name, title: title, formula: "\(formula) / Paying(a)", ratio: Ratio(value, of: paying),
                 doubts: time + more)
         }
-        func open(_ counter: Counter, _ doubt: Doubt) -> [Doubt] { within[counter] == 0 ? [] : [doubt] }
+        func open(_ counter: ChurnCounter, _ doubt: Doubt) -> [Doubt] { within[counter] == 0 ? [] : [doubt] }
 
-        func involuntary(_ name: String, _ title: String, _ counter: Counter) -> Rate {
+        func involuntary(_ name: String, _ title: String, _ counter: ChurnCounter) -> Rate {
             var rate = churn(name, title, counter.name, within[counter], open(.retryOpen, .retryOpen))
             rate.show(.retryOpen, within)
             return rate
@@ -108,7 +108,7 @@ extension Rate {
         days = Days(counted: part.counted, leftOut: part.leftOut)
     }
 
-    private mutating func show(_ counter: Counter, _ within: Tally) {
+    private mutating func show(_ counter: ChurnCounter, _ within: Tally) {
         beside = counter
         besideValue = within[counter]
     }
@@ -118,7 +118,7 @@ extension Stock {
     static func paying(_ tally: Tally) -> Int64 { tally[.activeDelta] &+ tally[.graceDelta] }
 
     static func ofCounts(_ start: Tally, _ end: Tally) -> [Stock] {
-        func running(_ name: String, _ title: String, _ counter: Counter) -> Stock {
+        func running(_ name: String, _ title: String, _ counter: ChurnCounter) -> Stock {
             Stock(
                 name: name, title: title, formula: "running sum of \(counter.name)", start: start[counter],
                 end: end[counter])

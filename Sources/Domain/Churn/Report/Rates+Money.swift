@@ -1,17 +1,17 @@
 // Money in one currency.
 
-extension Counter {
+extension ChurnCounter {
     /// All changes of MRR between the start and the end of the requested days.
-    public static let bridge: [Counter] = [
+    public static let bridge: [ChurnCounter] = [
         .mrrNew, .mrrAdopted, .mrrExpansion, .mrrContraction, .mrrMoved, .mrrVoluntary, .mrrBilling, .mrrPrice,
         .mrrRefund, .mrrOther, .mrrRecovery, .mrrReactivation,
     ]
     /// Counters with negative values.
-    static let mrrLosses: [Counter] = [.mrrVoluntary, .mrrBilling, .mrrPrice, .mrrRefund, .mrrOther]
+    static let mrrLosses: [ChurnCounter] = [.mrrVoluntary, .mrrBilling, .mrrPrice, .mrrRefund, .mrrOther]
 }
 
 extension Stock {
-    static func mrr(_ tally: Tally) -> Int64 { tally.sum(Counter.bridge) }
+    static func mrr(_ tally: Tally) -> Int64 { tally.sum(ChurnCounter.bridge) }
 
     static func ofMoney(_ start: Tally, _ end: Tally) -> [Stock] {
         let (before, after) = (mrr(start), mrr(end))
@@ -30,7 +30,7 @@ extension Rate {
     static func ofMoney(_ within: Tally, mrr: Int64, areOver: Bool) -> [Rate] {
         let time: [Doubt] = areOver ? [] : [.daysNotOver]
         let gained = within.sum([.mrrNew, .mrrExpansion, .mrrReactivation, .mrrRecovery])
-        let lost = within.sum(Counter.mrrLosses + [.mrrContraction])
+        let lost = within.sum(ChurnCounter.mrrLosses + [.mrrContraction])
         let kept = mrr &+ lost &+ within[.mrrRecovery]
         var quick = Rate(
             name: "quickRatio", title: "quick ratio",

@@ -6,9 +6,9 @@ internal import Notices
 struct Tally: Sendable {
     private var values = [Int64](repeating: 0, count: Int(UInt8.max) + 1)
 
-    subscript(_ counter: Counter) -> Int64 { values[Int(counter.rawValue)] }
+    subscript(_ counter: ChurnCounter) -> Int64 { values[Int(counter.rawValue)] }
 
-    mutating func add(_ value: Int64, to counter: Counter) { values[Int(counter.rawValue)] &+= value }
+    mutating func add(_ value: Int64, to counter: ChurnCounter) { values[Int(counter.rawValue)] &+= value }
 
     mutating func add(_ other: Tally) {
         for index in values.indices { values[index] &+= other.values[index] }
@@ -20,11 +20,11 @@ struct Tally: Sendable {
 
     var isEmpty: Bool { values.allSatisfy { $0 == 0 } }
 
-    func sum(_ counters: [Counter]) -> Int64 { counters.reduce(0) { $0 &+ self[$1] } }
+    func sum(_ counters: [ChurnCounter]) -> Int64 { counters.reduce(0) { $0 &+ self[$1] } }
 
     var sums: Sums {
         var sums = Sums()
-        for counter in Counter.allCases { sums.add(self[counter], to: counter) }
+        for counter in ChurnCounter.allCases { sums.add(self[counter], to: counter) }
         return sums
     }
 }

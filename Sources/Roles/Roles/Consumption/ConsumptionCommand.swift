@@ -82,7 +82,7 @@ struct ConsumptionRun {
         }
         let make: ProcessorMaker
         do throws(ToolFault) {
-            make = try Contract.Worker.consumption.processors(configuration, policy: files.policy) { _ in }
+            make = try WorkerName.consumption.processors(configuration, policy: files.policy) { _ in }
         } catch {
             return refuse(error.lines.joined(separator: "; "))
         }

@@ -90,7 +90,7 @@ struct LetterQuery: Sendable {
 
     private static func topic(_ name: String) -> TopicID? {
         if name == TopicID.rejected.name { return .rejected }
-        return Worker(rawValue: name).map { .deadLetters($0) }
+        return WorkerName(rawValue: name).map { .deadLetters($0) }
     }
 
     private func letter(_ name: String) throws(SettingFault) -> LetterName {

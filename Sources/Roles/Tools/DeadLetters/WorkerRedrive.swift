@@ -34,7 +34,7 @@ struct WorkerRedrive {
     }
 
     let query: LetterQuery
-    let worker: Contract.Worker
+    let worker: WorkerName
     let configuration: Configuration
     let output: Output
 

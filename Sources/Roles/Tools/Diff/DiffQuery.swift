@@ -9,7 +9,7 @@ import Settings
 struct DiffQuery: Sendable, Equatable {
     static let defaultSamples = 10
 
-    let worker: Worker
+    let worker: WorkerName
     let name: ShadowName
     let samples: Int
     let isJSON: Bool
@@ -20,8 +20,8 @@ struct DiffQuery: Sendable, Equatable {
     /// - Parameter temporary: the system's directory for temporary files.
     init(_ invocation: Invocation, temporary: String?) throws(ToolFault) {
         let word = invocation.operands[0]
-        guard let worker = Worker(rawValue: word) else {
-            let all = Worker.allCases.map(\.rawValue)
+        guard let worker = WorkerName(rawValue: word) else {
+            let all = WorkerName.allCases.map(\.rawValue)
             let nearest = nearestName(to: word, among: all).map { "; the nearest is \($0)" } ?? ""
             throw ToolFault(
                 .wrongUsage,

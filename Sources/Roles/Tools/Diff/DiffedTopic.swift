@@ -21,7 +21,7 @@ struct DiffedTopic: Sendable {
     }
 
     /// Only topics of states. Event topics contain changes, and a new replay writes these at other offsets.
-    static func all(of worker: Worker) -> [DiffedTopic] {
+    static func all(of worker: WorkerName) -> [DiffedTopic] {
         switch worker {
         case .entitlements: [DiffedTopic(.entitlements, .entitlement), DiffedTopic(.accounts, .account)]
         case .churn: [DiffedTopic(.churnCells, .churnCell, sums: ["counts", "money"])]

@@ -26,7 +26,7 @@ struct TopicComparer: ~Copyable {
     private var samplesLeft: Int
     private(set) var counts = DiffCounts()
 
-    init(_ topic: DiffedTopic, _ worker: Worker, samples: Int) {
+    init(_ topic: DiffedTopic, _ worker: WorkerName, samples: Int) {
         self.topic = topic
         isCells = topic.id == .churnCells
         judge = KeyJudge(topic.rules)

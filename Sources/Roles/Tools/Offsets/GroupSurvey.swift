@@ -98,7 +98,7 @@ final class GroupSurvey {
         var partitions = Set(positions.keys).union(members.flatMap(\.partitions))
         for environment in configuration.namedEnvironments {
             let names = Names(prefix: configuration.topicPlan.prefix, environment: environment)
-            guard let worker = Worker.allCases.first(where: { names.group($0) == group }) else { continue }
+            guard let worker = WorkerName.allCases.first(where: { names.group($0) == group }) else { continue }
             for topic in worker.inputs.map(names.topic) {
                 partitions.formUnion((topics[topic] ?? []).map { TopicPartition(topic, $0) })
             }

@@ -25,7 +25,7 @@ struct OffsetsQuery: Sendable {
         /// Where to continue if the position is beyond the end.
         enum Place: String, Sendable { case beginning, end }
 
-        var worker: Worker
+        var worker: WorkerName
         /// nil: it is about all partitions.
         var partition: Int32?
         var place: Place?
@@ -91,7 +91,7 @@ struct OffsetsQuery: Sendable {
         let names = configuration.namedEnvironments.map {
             Names(prefix: configuration.topicPlan.prefix, environment: $0)
         }
-        if let worker = Worker(rawValue: name) { return names.map { $0.group(worker) } }
+        if let worker = WorkerName(rawValue: name) { return names.map { $0.group(worker) } }
         return name == "clock" ? names.map(\.clockGroup) : [name]
     }
 
@@ -116,7 +116,7 @@ struct OffsetsQuery: Sendable {
             let isPlace = index == 0 ? parts.count == 1 : Contract.Environment(rawValue: parts[index - 1]) != nil
             let isLast = index + 1 == parts.count
             guard isPlace, isLast || parts[index + 1].hasPrefix("replay-") else { continue }
-            if Worker(rawValue: part) != nil {
+            if WorkerName(rawValue: part) != nil {
                 return
                     "offsets of workers with state are not reset by hand (\(part) would add records to a state that has them already); "
                     + "run perennial replay \(part) --name NAME"
@@ -134,7 +134,7 @@ extension OffsetsQuery.AcceptGap {
         guard let name else {
             throw ToolFault(.wrongUsage, "accept-gap needs a worker: entitlements, churn or consumption")
         }
-        guard let worker = Worker(rawValue: name) else {
+        guard let worker = WorkerName(rawValue: name) else {
             throw ToolFault(.wrongUsage, "accept-gap takes entitlements, churn or consumption, not \(quoted(name))")
         }
         self.worker = worker

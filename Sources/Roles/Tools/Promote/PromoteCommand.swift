@@ -48,7 +48,7 @@ struct PromoteQuery: Sendable, Equatable {
     static let usualLag = 100_000
     static let keptPrefix = "before-"
 
-    let worker: Contract.Worker
+    let worker: WorkerName
     let name: ShadowName
     let applies: Bool
     let goesBack: Bool
@@ -57,7 +57,7 @@ struct PromoteQuery: Sendable, Equatable {
 
     init(_ invocation: Invocation) throws(ToolFault) {
         let worker = invocation.operands[0]
-        switch Contract.Worker(rawValue: worker) {
+        switch WorkerName(rawValue: worker) {
         case .consumption?:
             throw ToolFault(
                 .wrongUsage,

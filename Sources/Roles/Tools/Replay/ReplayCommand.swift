@@ -29,7 +29,7 @@ extension Command {
                 "drop", value: "NAME", effect: "Removes a replay: its topics, its group and its state on this host."),
         ],
         details: """
-            WORKER is one of \(Worker.allCases.map(\.rawValue).joined(separator: ", ")). Every topic T that the worker writes has a shadow, T.replay-NAME, which the replay
+            WORKER is one of \(WorkerName.allCases.map(\.rawValue).joined(separator: ", ")). Every topic T that the worker writes has a shadow, T.replay-NAME, which the replay
             creates with the settings of T. The replay reads the live inputs. It does not touch the live outputs, group or state, and it
             sends nothing to Apple. Give it the settings of the live worker, or those that you want to try.
             Health and metrics are served only if the flag --admin.listen is given, because the usual port is the live worker's.

@@ -55,7 +55,7 @@ struct ReplayStanding {
 }
 
 struct ReplayList {
-    let worker: Worker?
+    let worker: WorkerName?
     let isJSON: Bool
     let configuration: Configuration
     let output: Output

@@ -29,7 +29,7 @@ struct ReplayQuery {
 
     let verb: Verb
     /// nil: it is about every worker.
-    let worker: Contract.Worker?
+    let worker: WorkerName?
     let isJSON: Bool
 
     init(_ invocation: Invocation, threads: Int, now: Int64) throws(ToolFault) {
@@ -57,11 +57,11 @@ struct ReplayQuery {
     }
 
     private static let optionsOfRun = ["from", "rate", "follow", "incomplete"]
-    private static let workerNames = Contract.Worker.allCases.map(\.rawValue).joined(separator: ", ")
+    private static let workerNames = WorkerName.allCases.map(\.rawValue).joined(separator: ", ")
 
-    private static func worker(_ name: String?) throws(ToolFault) -> Contract.Worker? {
+    private static func worker(_ name: String?) throws(ToolFault) -> WorkerName? {
         guard let name else { return nil }
-        guard let worker = Contract.Worker(rawValue: name) else {
+        guard let worker = WorkerName(rawValue: name) else {
             throw ToolFault(.wrongUsage, "there is no worker \(quoted(name)): the workers are \(workerNames)")
         }
         return worker

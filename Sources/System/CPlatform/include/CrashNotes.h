@@ -24,7 +24,6 @@ void perennial_crash_idle(void);
 
 /// How often the process has trapped at this record, if it is the last one at which it trapped.
 uint32_t perennial_crash_traps(const struct perennial_crash_page *page, uint32_t topic, int64_t offset);
-void perennial_crash_clear(struct perennial_crash_page *page);
 
 /// Handles SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE and SIGABRT for the life of the process. After the note it calls
 /// the previous handler, if there is one, and then the signal ends the process. 0, or -1 and errno.

@@ -177,7 +177,11 @@ private func copyOverClients(
         guard let first = try consumer.poll(.seconds(10)) else { return -1 }
         if producer.state != .inTransaction { try producer.begin() }
         try copy(first)
-        let seen = 1 + (try consumer.drain(limit: recordsPerTransaction - inTransaction - 1) { try copy($0) })
+        var seen = 1
+        while seen < recordsPerTransaction - inTransaction, let record = try consumer.poll() {
+            seen += 1
+            try copy(record)
+        }
         producer.poll()
         count += seen
         inTransaction += seen

@@ -52,8 +52,13 @@ func entitlementsState(end: Int64) -> [UInt8] {
         guard (try? json.read(text.span)) != nil else { preconditionFailure("the template is not JSON") }
         facts.merge(NotificationReading(json).facts)
     }
-    return EntitlementsProcessor.state(
-        of: facts, benchRules, sequence: Int64(Notifications.periods), asOf: Notifications.lastNews(end: end))
+    var state = SubscriptionState()
+    state.sequence = Int64(Notifications.periods)
+    state.facts = facts
+    if let standing = Timeline(facts, benchRules)?.standing(at: Notifications.lastNews(end: end)) {
+        state.told = standing.told(after: nil, [], answer: 0)
+    }
+    return state.bytes
 }
 
 /// Records of a worker's changelog, as written by a worker that knows every subscription.

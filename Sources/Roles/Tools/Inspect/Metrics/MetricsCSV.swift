@@ -14,14 +14,15 @@ struct MetricsCSV {
 
     var header: String {
         let group = request.names(of: CellParts.none).map { "\($0.name)" }
-        return (["day"] + group + ["final"] + Self.stocks.map { $0 + "AtEnd" } + Counter.allCases.map(\.name)).joined(
-            separator: ",")
+        return (["day"] + group + ["final"] + Self.stocks.map { $0 + "AtEnd" } + ChurnCounter.allCases.map(\.name))
+            .joined(
+                separator: ",")
     }
 
     func line(_ group: CellParts, _ row: DayRow) -> String {
         let name = request.names(of: group).map { Self.quoted("\($0.value)") }
         let stocks = Self.stocks.map { name in row.stocks.first { $0.name == name }?.end ?? 0 }
-        let numbers = (stocks + Counter.allCases.map { row.sums[$0] }).map { "\($0)" }
+        let numbers = (stocks + ChurnCounter.allCases.map { row.sums[$0] }).map { "\($0)" }
         return ([row.day.description] + name + [row.isFinal ? "1" : "0"] + numbers).joined(separator: ",")
     }
 

@@ -78,11 +78,11 @@ struct ChartSeries: Sendable, Equatable {
         /// At the end of each day.
         case stock
         /// The counts of each day.
-        case counters([Counter])
+        case counters([ChurnCounter])
     }
 
     static let stocks = ["active", "paying", "inGrace", "inRetry", "trials", "mrr", "arr", "atRiskMRR"]
-    static let names = stocks + ["lapsed"] + Counter.allCases.map(\.name)
+    static let names = stocks + ["lapsed"] + ChurnCounter.allCases.map(\.name)
 
     let name: String
     let kind: Kind
@@ -96,7 +96,7 @@ struct ChartSeries: Sendable, Equatable {
         } else if name == "lapsed" {
             kind = .counters(Rate.lapses)
             isMoney = false
-        } else if let counter = Counter(name: name) {
+        } else if let counter = ChurnCounter(name: name) {
             kind = .counters([counter])
             isMoney = counter.isMoney
         } else {

@@ -60,7 +60,7 @@ struct MetricsTable {
         for stock in group.stocks { row(stock) { grouped($0) } }
         for money in group.money { addBridge(money) }
         let rates = Dictionary(uniqueKeysWithValues: group.rates.map { ($0.name, $0) })
-        func section(_ title: String, _ counters: [Counter], _ names: [String]) {
+        func section(_ title: String, _ counters: [ChurnCounter], _ names: [String]) {
             heading(title)
             for counter in counters {
                 if counter == .unpaidGrace {
@@ -105,11 +105,12 @@ struct MetricsTable {
     // MARK: Money
 
     private mutating func addBridge(_ money: MetricsReport.Money) {
-        let shown = Self.amounts(Counter.bridge.map { money.sums[$0] } + money.stocks.flatMap { [$0.start, $0.end] })
+        let shown = Self.amounts(
+            ChurnCounter.bridge.map { money.sums[$0] } + money.stocks.flatMap { [$0.start, $0.end] })
         heading("MRR, \(Self.currency(money))")
         guard let mrr = money.stocks.first else { return }
         number("MRR(a)", shown(mrr.start))
-        for counter in Counter.bridge { number("  \(counter.name)", shown(money.sums[counter])) }
+        for counter in ChurnCounter.bridge { number("  \(counter.name)", shown(money.sums[counter])) }
         number("MRR(b)", shown(mrr.end))
         lines.append("    = MRR(a) + all of the above")
         heading("", "a", "b")
@@ -118,7 +119,7 @@ struct MetricsTable {
     }
 
     private mutating func addRevenue(_ money: MetricsReport.Money) {
-        let counters: [Counter] = [
+        let counters: [ChurnCounter] = [
             .revenue, .recoveredRevenue, .chargedRefundedAmount, .refundedAmount, .refundReversedAmount,
             .upgradeRefundedAmount, .oneTimeRefundedAmount,
         ]

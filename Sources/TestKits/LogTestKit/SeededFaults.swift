@@ -1,5 +1,6 @@
 // Faults from a seed.
 
+public import MemoryLog
 import Synchronization
 
 /// Chooses faults with its own generator: the same seed and the same calls give the same faults.

@@ -5,11 +5,11 @@ package import Contract
 
 /// One replay of one worker in one environment.
 package struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
-    package let worker: Worker
+    package let worker: WorkerName
     package let names: Names
     package let shadow: ShadowName
 
-    package init(worker: Worker, names: Names, shadow: ShadowName) {
+    package init(worker: WorkerName, names: Names, shadow: ShadowName) {
         self.worker = worker
         self.names = names
         self.shadow = shadow
@@ -21,7 +21,7 @@ package struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
     /// last.
     package var planTopic: String { shadow.shadow(of: Self.planTopic(of: worker, names)) }
 
-    private static func planTopic(of worker: Worker, _ names: Names) -> String {
+    private static func planTopic(of worker: WorkerName, _ names: Names) -> String {
         "\(names.prefix).\(names.environment.rawValue).\(worker.rawValue).plan"
     }
 
@@ -35,9 +35,6 @@ package struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
     package var changelog: String { shadow.shadow(of: names.topic(.changelog(worker))) }
     package var deadLetters: String { shadow.shadow(of: names.topic(.deadLetters(worker))) }
 
-    /// Everything that it creates in Kafka, except its group.
-    var allTopics: [String] { topics.map(\.shadow) + [planTopic] }
-
     package var description: String { "\(shadow) of \(worker.rawValue)" }
 
     package static func < (left: ReplayIdentity, right: ReplayIdentity) -> Bool {
@@ -50,7 +47,7 @@ package struct ReplayIdentity: Hashable, Comparable, CustomStringConvertible {
         var found: Set<ReplayIdentity> = []
         for (live, shadow) in topics.compactMap({ ShadowName.split($0) }) {
             for names in installation {
-                for worker in Worker.allCases {
+                for worker in WorkerName.allCases {
                     let identity = ReplayIdentity(worker: worker, names: names, shadow: shadow)
                     if identity.topics.contains(where: { $0.live == live }) || live == planTopic(of: worker, names) {
                         found.insert(identity)

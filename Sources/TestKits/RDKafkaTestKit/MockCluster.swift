@@ -1,7 +1,7 @@
 // librdkafka's built-in mock cluster, for tests of the protocol without a broker.
 
 internal import CRDKafka
-internal import Platform
+public import Kafka
 
 /// A mock cluster in this process, on loopback.
 ///
@@ -13,28 +13,22 @@ public final class MockCluster {
     /// Requests for which errors can be injected; the numbers are Kafka's API keys.
     public enum Request: Int16, Sendable {
         case produce = 0
-        case fetch = 1
         case offsetFetch = 9
         case findCoordinator = 10
-        case joinGroup = 11
         case initProducerID = 22
-        case addPartitionsToTransaction = 24
-        case addOffsetsToTransaction = 25
         case endTransaction = 26
         case transactionOffsetCommit = 28
     }
 
-    private var host: ClientHandle
+    private let host: OpaquePointer
     private let cluster: OpaquePointer
     private var isClosed = false
 
-    public init(brokers: Int32 = 1) throws(PropertyFault) {
-        let context = ClientContext(events: { _ in })
-        var conf = try ClientConf(clientID: "mock")
-        conf.install(context, for: RD_KAFKA_PRODUCER)
-        host = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: "mock cluster")
-        guard let cluster = rd_kafka_mock_cluster_new(host.raw, brokers) else {
-            throw PropertyFault(property: "*", reason: "the mock cluster cannot be created")
+    public init(brokers: Int32 = 1) throws(KafkaFault) {
+        host = try quietClient("mock", [:])
+        guard let cluster = rd_kafka_mock_cluster_new(host, brokers) else {
+            rd_kafka_destroy(host)
+            throw KafkaFault(.stopProcess, .invalidConfiguration, operation: "create the mock cluster")
         }
         self.cluster = cluster
     }
@@ -42,13 +36,15 @@ public final class MockCluster {
     public var bootstrapServers: String { String(cString: rd_kafka_mock_cluster_bootstraps(cluster)) }
 
     public func createTopic(_ name: String, partitions: Int32, replicationFactor: Int32 = 1) throws(KafkaFault) {
-        try KafkaFault.check(
-            rd_kafka_mock_topic_create(cluster, name, partitions, replicationFactor), "create topic \(name)")
+        let code = rd_kafka_mock_topic_create(cluster, name, partitions, replicationFactor)
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+            throw KafkaFault(.stopProcess, KafkaCode(rawValue: code.rawValue), operation: "create topic \(name)")
+        }
     }
 
     /// Answers the next requests of this kind with these codes, one each; `transport` cuts the connection instead.
     public func fail(_ request: Request, with codes: [KafkaCode]) {
-        var raw = codes.map(\.raw)
+        var raw = codes.map { rd_kafka_resp_err_t(rawValue: $0.rawValue) }
         rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, raw.count, &raw)
     }
 
@@ -57,18 +53,27 @@ public final class MockCluster {
 
     /// Clients that look up this topic get this code.
     public func failTopic(_ name: String, with code: KafkaCode) {
-        rd_kafka_mock_topic_set_error(cluster, name, code.raw)
+        rd_kafka_mock_topic_set_error(cluster, name, rd_kafka_resp_err_t(rawValue: code.rawValue))
     }
 
     /// Delays every answer of the broker by this much from now on.
     public func delayAnswers(by duration: Duration) {
-        rd_kafka_mock_broker_set_rtt(cluster, 1, Int32(duration.wholeMilliseconds))
+        rd_kafka_mock_broker_set_rtt(cluster, 1, Int32(duration / .milliseconds(1)))
     }
 
     public func close() {
         if isClosed { return }
         isClosed = true
         rd_kafka_mock_cluster_destroy(cluster)
-        _ = host.close(by: Deadline(after: .seconds(5)))
+        rd_kafka_destroy(host)
     }
+}
+
+extension KafkaCode {
+    // What only tests inject or expect.
+    public static let fenced = KafkaCode(rawValue: RD_KAFKA_RESP_ERR__FENCED.rawValue)
+    public static let notLeader = KafkaCode(rawValue: RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION.rawValue)
+    public static let duplicateSequence = KafkaCode(rawValue: RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER.rawValue)
+    public static let tooLarge = KafkaCode(rawValue: RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE.rawValue)
+    public static let notCoordinator = KafkaCode(rawValue: RD_KAFKA_RESP_ERR_NOT_COORDINATOR.rawValue)
 }

@@ -1,10 +1,8 @@
 // Whether a request may be answered: the token of its Authorization header.
 
 extension HTTPHeaders {
-    /// The scheme is compared without regard to case, as the standard says; the token in constant time.
-    public func bear(_ token: String) -> Bool { bear(anyOf: [token]) }
-
-    /// All tokens are compared, so that the time does not show which one nearly matched.
+    /// The scheme is compared without regard to case, as the standard says; the token in constant time. All tokens are
+    /// compared, so that the time does not show which one nearly matched.
     public func bear(anyOf tokens: [String]) -> Bool {
         let given = all("Authorization")
         guard given.count == 1 else { return false }
