@@ -139,7 +139,7 @@ public struct RightsTrial {
                 // If a broker ever accepted it, readers would skip it because they do not know its schema.
                 try core.send(
                     ProducerTopic(index: index), partition: 0, key: nil, value: nil,
-                    headers: [RecordHeader("schema", "rights-trial/1")], timestamp: nil, token: UInt(index))
+                    headers: [RecordHeader(HeaderName.schema, "rights-trial/1")], timestamp: nil, token: UInt(index))
             }
             if failed != .none { reports.codes[index] = failed }
         }

@@ -37,7 +37,7 @@ public struct RecordKind: Sendable {
 
     /// - Parameter upgrade: what must be upgraded if a later build wrote the record.
     public func meaning(of record: borrowing RecordView, upgrade: String) -> Meaning {
-        guard let type = record.header("type") else { return .strange(.type) }
+        guard let type = record.header(HeaderName.type) else { return .strange(.type) }
         guard isType(type) else { return .unknownType }
         switch schema(of: record) {
         case .known: return .known
@@ -55,7 +55,7 @@ public struct RecordKind: Sendable {
 
     /// `<type>/<version>`. A record without the header has the first version.
     public func schema(of record: borrowing RecordView) -> Schema {
-        guard let schema = record.header("schema") else { return .known }
+        guard let schema = record.header(HeaderName.schema) else { return .known }
         guard let version = number(in: schema) else { return .strange }
         return version <= self.version ? .known : .newer(version)
     }

@@ -159,15 +159,15 @@ public struct GapAcceptance {
         let (input, clock) = (gap.input, max(0, gap.clock ?? 0))
         let lost = gap.lostOffsets.map { "\($0) offsets" } ?? "an unknown number of records"
         outputs.begin(topic: 1, partition: input.partition, timestamp: clock)
-        outputs.header("gap", Array("\(gap.position)-\(next)".utf8).span)
-        outputs.header("reason", Array("gap".utf8).span)
+        outputs.header(HeaderName.gap, Array("\(gap.position)-\(next)".utf8).span)
+        outputs.header(HeaderName.reason, Array("gap".utf8).span)
         outputs.header(
-            "detail",
+            HeaderName.detail,
             Array("\(lost) of \(input) were lost before they were read; accepted, reading continues at \(next)".utf8)
                 .span)
-        outputs.header("source", Array("\(input.topic):\(input.partition):\(gap.position)".utf8).span)
-        outputs.header("first-timestamp", Array("\(clock)".utf8).span)
-        outputs.header("app", Array(place.app.utf8).span)
+        outputs.header(HeaderName.source, Array("\(input.topic):\(input.partition):\(gap.position)".utf8).span)
+        outputs.header(HeaderName.firstTimestamp, Array("\(clock)".utf8).span)
+        outputs.header(HeaderName.app, Array(place.app.utf8).span)
         outputs.end(key: nil, value: nil)
     }
 }

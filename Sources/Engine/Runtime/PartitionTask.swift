@@ -326,7 +326,7 @@ final class PartitionTask {
         if let failure {
             var kind: [UInt8] = []
             appendDecimal(Int64(timer.kind), to: &kind)
-            addLetter(about: timer.key, "timer", kind, timestamp: timer.due, failure)
+            addLetter(about: timer.key, HeaderName.timer, kind, timestamp: timer.due, failure)
         }
         counts.fired(due: timer.due, by: moment)
         let isPoison = failure == Self.crash
@@ -365,7 +365,7 @@ final class PartitionTask {
         let home = Partitioner.partition(of: key, count: definition.partitions)
         outputs.begin(topic: inner.tables[input], partition: home, timestamp: record.timestamp)
         for header in record.headers { outputs.header(header) }
-        outputs.header("rerouted", turn.sourceText.span)
+        outputs.header(HeaderName.rerouted, turn.sourceText.span)
         outputs.end(key: key, value: record.value)
     }
 
@@ -382,7 +382,7 @@ final class PartitionTask {
         }
         addReason(failure, firstTimestamp: record.timestamp)
         if isCut {
-            outputs.header("truncated", Array("\(size)".utf8).span)
+            outputs.header(HeaderName.truncated, Array("\(size)".utf8).span)
             let (key, value) = (record.copyOfKey() ?? [], record.copyOfValue() ?? [])
             let (keyPart, valuePart) = (Array(key.prefix(100_000)), Array(value.prefix(Turn.limitBytes / 2)))
             outputs.end(key: keyPart.span, value: valuePart.span)
@@ -413,11 +413,11 @@ final class PartitionTask {
     private func addReason(_ failure: ProcessFailure, firstTimestamp: Int64) {
         var time: [UInt8] = []
         appendDecimal(firstTimestamp, to: &time)
-        outputs.header("reason", Array(failure.reason.utf8).span)
-        if !failure.detail.isEmpty { outputs.header("detail", Array(failure.detail.utf8.prefix(1000)).span) }
-        outputs.header("source", turn.sourceText.span)
-        outputs.header("first-timestamp", time.span)
-        outputs.header("app", Array(definition.app.utf8).span)
+        outputs.header(HeaderName.reason, Array(failure.reason.utf8).span)
+        if !failure.detail.isEmpty { outputs.header(HeaderName.detail, Array(failure.detail.utf8.prefix(1000)).span) }
+        outputs.header(HeaderName.source, turn.sourceText.span)
+        outputs.header(HeaderName.firstTimestamp, time.span)
+        outputs.header(HeaderName.app, Array(definition.app.utf8).span)
     }
 
     // MARK: Commit
@@ -451,7 +451,7 @@ final class PartitionTask {
         defer { crashes?.idle() }
         for entry in entries {
             if let failure = try settle(entry) {
-                addLetter(about: entry.key, "settle", [], timestamp: turn.recordClock, failure)
+                addLetter(about: entry.key, HeaderName.settle, [], timestamp: turn.recordClock, failure)
             }
         }
     }

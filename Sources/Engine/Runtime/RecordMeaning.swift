@@ -19,7 +19,7 @@ extension InputTopic {
     private static let tick: StaticString = "tick"
 
     func meaning(of record: borrowing RecordView, isTable: Bool) -> RecordMeaning {
-        guard let type = record.header("type") else {
+        guard let type = record.header(HeaderName.type) else {
             guard let kind = kindWithoutHeader else {
                 return .strange(ProcessFailure("no_type", "the record has no header `type`"))
             }
@@ -35,7 +35,9 @@ extension InputTopic {
         case .known: return .known
         case .newer(let version): return .newerSchema(kind.record.words(of: version, upgrade: "this worker"))
         case .strange:
-            let text = record.header("schema")?.withUnsafeBytes { String(decoding: $0.prefix(64), as: UTF8.self) }
+            let text = record.header(HeaderName.schema)?.withUnsafeBytes {
+                String(decoding: $0.prefix(64), as: UTF8.self)
+            }
             return .strange(ProcessFailure("schema", "`\(text ?? "")` is not a schema of this type"))
         }
     }

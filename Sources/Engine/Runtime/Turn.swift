@@ -70,10 +70,10 @@ public final class Turn {
         sourcePrefix = Array("\(definition.events.topic):\(partition):".utf8)
         constantHeaders = definition.outputs.map { output in
             var headers = [
-                RecordHeader("type", output.type), RecordHeader("schema", output.schema),
-                RecordHeader("app", definition.app),
+                RecordHeader(HeaderName.type, output.type), RecordHeader(HeaderName.schema, output.schema),
+                RecordHeader(HeaderName.app, definition.app),
             ]
-            if let rules = definition.rules { headers.append(RecordHeader("rules", rules)) }
+            if let rules = definition.rules { headers.append(RecordHeader(HeaderName.rules, rules)) }
             return EncodedHeaders(headers)
         }
     }
@@ -98,9 +98,9 @@ public final class Turn {
         precondition(step != .settling, "an output of a settled key needs an origin")
         guard begin(output, timestamp, partition, key, value) else { return countID() }
         countID()
-        outputs.header("id", id.span)
+        outputs.header(HeaderName.id, id.span)
         outputs.headers(constantHeaders[output])
-        outputs.header("source", source.span)
+        outputs.header(HeaderName.source, source.span)
         outputs.end(key: key, value: value)
     }
 
@@ -112,9 +112,9 @@ public final class Turn {
         settledSource.append(contentsOf: sourcePrefix)
         appendDecimal(origin.offset, to: &settledSource)
         guard begin(output, origin.timestamp, partition, key, value) else { return }
-        outputs.header("id", origin.id.span)
+        outputs.header(HeaderName.id, origin.id.span)
         outputs.headers(constantHeaders[output])
-        outputs.header("source", settledSource.span)
+        outputs.header(HeaderName.source, settledSource.span)
         outputs.end(key: key, value: value)
     }
 

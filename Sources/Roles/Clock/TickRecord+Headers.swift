@@ -6,10 +6,8 @@ import Records
 
 extension TickRecord {
     static func headers(partition: Int32, _ time: Int64, app: String) -> [RecordHeader] {
-        [
-            RecordHeader(HeaderName.id, id(partition: partition, time)),
-            RecordHeader(HeaderName.type, RecordType.tick.rawValue),
-            RecordHeader(HeaderName.schema, RecordType.tick.schema), RecordHeader(HeaderName.app, app),
-        ]
+        let type = RecordType.tick
+        return RecordHeader.all(
+            id: id(partition: partition, time), type: type.rawValue, schema: type.schema, app: app)
     }
 }

@@ -74,11 +74,9 @@ final class AttemptWriter {
             batch.append(
                 topic: 0, partition: row.name.partition, timestamp: row.attempt.at, key: row.originalTransactionId,
                 value: row.attempt.value,
-                headers: [
-                    RecordHeader(HeaderName.id, "\(row.name.id)-\(row.attempt.number)-\(row.attempt.at)"),
-                    RecordHeader(HeaderName.type, type.rawValue), RecordHeader(HeaderName.schema, type.schema),
-                    RecordHeader(HeaderName.app, app),
-                ])
+                headers: RecordHeader.all(
+                    id: "\(row.name.id)-\(row.attempt.number)-\(row.attempt.at)", type: type.rawValue,
+                    schema: type.schema, app: app))
         }
         return batch
     }

@@ -81,10 +81,7 @@ public struct RecordFactory: Sendable {
     }
 
     private func headers(_ type: RecordType, id: String) -> [RecordHeader] {
-        [
-            RecordHeader(HeaderName.id, id), RecordHeader(HeaderName.type, type.rawValue),
-            RecordHeader(HeaderName.schema, type.schema), RecordHeader(HeaderName.app, app),
-        ]
+        RecordHeader.all(id: id, type: type.rawValue, schema: type.schema, app: app)
     }
 
     /// For bytes that somebody else wrote: they follow no schema of ours.

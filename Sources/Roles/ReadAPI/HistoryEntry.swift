@@ -28,8 +28,8 @@ public struct HistoryEntry: Equatable, Sendable {
     init(_ sequence: Int64, of record: borrowing RecordView, _ value: [UInt8]) {
         self.sequence = sequence
         offset = record.offset
-        source = Self.header("source", record)
-        app = Self.header("app", record)
+        source = Self.header(HeaderName.source, record)
+        app = Self.header(HeaderName.app, record)
         self.value = value
     }
 

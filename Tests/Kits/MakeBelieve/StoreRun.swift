@@ -62,10 +62,8 @@ public final class StoreRun {
         try simulation.feed(
             partition: Partitioner.partition(of: record.key, count: Self.partitions), key: record.key,
             value: record.value,
-            headers: [
-                RecordHeader(HeaderName.type, RecordType.notification.rawValue),
-                RecordHeader(HeaderName.schema, RecordType.notification.schema),
-            ], timestamp: record.timestamp)
+            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+            timestamp: record.timestamp)
     }
 
     /// As the clock does when no other record comes.

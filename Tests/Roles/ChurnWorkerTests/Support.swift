@@ -53,7 +53,7 @@ extension Shop {
     }
 
     func letters() throws -> [String] {
-        try seen(.deadLetters(.churn)).compactMap { $0.header(HeaderName.reason) }
+        try seen(.deadLetters(.churn)).compactMap { $0.header("reason") }
     }
 
     /// The errors that the plain metrics find.

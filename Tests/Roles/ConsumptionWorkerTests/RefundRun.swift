@@ -173,7 +173,7 @@ final class RefundRun {
     }
 
     func letters() throws -> [String] {
-        try simulation.read(Self.names.topic(.deadLetters(.consumption))).compactMap { $0.header(HeaderName.reason) }
+        try simulation.read(Self.names.topic(.deadLetters(.consumption))).compactMap { $0.header("reason") }
     }
 }
 

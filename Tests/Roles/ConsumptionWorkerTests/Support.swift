@@ -78,7 +78,7 @@ extension Shop {
     }
 
     func letters() throws -> [String] {
-        try seen(.deadLetters(.consumption)).compactMap { $0.header(HeaderName.reason) }
+        try seen(.deadLetters(.consumption)).compactMap { $0.header("reason") }
     }
 }
 

@@ -32,10 +32,8 @@ private final class Target {
     func feed(_ value: [UInt8]?, key: [UInt8]? = Array("2000".utf8)) throws {
         try run.feed(
             partition: 0, key: key, value: value,
-            headers: [
-                RecordHeader(HeaderName.type, RecordType.notification.rawValue),
-                RecordHeader(HeaderName.schema, RecordType.notification.schema),
-            ], timestamp: Self.now)
+            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+            timestamp: Self.now)
     }
 
     func feed(_ members: [(String, String)], key: String = "2000") throws {
@@ -49,7 +47,7 @@ private final class Target {
     }
 
     func letters() throws -> [String] {
-        try run.read(Self.names.topic(.deadLetters(.entitlements))).compactMap { $0.header(HeaderName.reason) }
+        try run.read(Self.names.topic(.deadLetters(.entitlements))).compactMap { $0.header("reason") }
     }
 
     /// The largest record that is not a dead letter.

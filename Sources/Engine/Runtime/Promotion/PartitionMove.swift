@@ -130,11 +130,11 @@ struct PartitionMove {
             outputs.begin(
                 topic: record.output, partition: record.partition ?? partition, timestamp: source.timestamp)
             for header in source.headers {
-                guard header.name == "id", let id = header.value else {
-                    outputs.header(Self.isOfType(header.name) ? typed(header, record.output) : header)
+                guard header.isNamed(HeaderName.id), let id = header.value else {
+                    outputs.header(Self.isOfType(header) ? typed(header, record.output) : header)
                     continue
                 }
-                outputs.header(RecordHeader("id", id + Array("-e\(epoch + 1)".utf8)))
+                outputs.header(RecordHeader(HeaderName.id, id + Array("-e\(epoch + 1)".utf8)))
             }
             let (key, value) = (record.key, record.value)
             if let value {
@@ -146,11 +146,13 @@ struct PartitionMove {
     }
 
     /// These headers identify the kind of a record, and differ between outputs.
-    private static func isOfType(_ name: String) -> Bool { name == "type" || name == "schema" }
+    private static func isOfType(_ header: RecordHeader) -> Bool {
+        header.isNamed(HeaderName.type) || header.isNamed(HeaderName.schema)
+    }
 
     private func typed(_ header: RecordHeader, _ output: Int) -> RecordHeader {
         let topic = promotion.live.outputs[output]
-        return RecordHeader(header.name, header.name == "type" ? topic.type : topic.schema)
+        return RecordHeader(header.name, header.isNamed(HeaderName.type) ? topic.type : topic.schema)
     }
 
     private func moveState(

@@ -54,15 +54,15 @@ struct LetterMarks: Sendable, Equatable {
     /// The first and last offset of an accepted gap; nil for other letters.
     let gap: String?
 
-    private static let ours: Set = [
-        HeaderName.reason, HeaderName.detail, HeaderName.source, HeaderName.firstTimestamp, HeaderName.app,
-    ]
+    private static let ours = Set(
+        [HeaderName.reason, HeaderName.detail, HeaderName.source, HeaderName.firstTimestamp, HeaderName.app]
+            .map(\.description))
 
     init(_ headers: [RecordHeader], hasValue: Bool) {
-        let start = headers.lastIndex { $0.name == HeaderName.reason } ?? headers.endIndex
+        let start = headers.lastIndex { $0.isNamed(HeaderName.reason) } ?? headers.endIndex
         let added = headers[start...]
-        func text(_ name: String) -> String? {
-            added.last { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
+        func text(_ name: StaticString) -> String? {
+            added.last { $0.isNamed(name) }?.value.map { String(decoding: $0, as: UTF8.self) }
         }
         // Headers that other programs have appended since, such as a mirror of topics, are kept.
         own = headers[..<start] + added.filter { !Self.ours.contains($0.name) }
@@ -70,10 +70,13 @@ struct LetterMarks: Sendable, Equatable {
         detail = text(HeaderName.detail)
         source = text(HeaderName.source)
         firstTimestamp = text(HeaderName.firstTimestamp).flatMap { Int64($0) }
-        let whole = hasValue ? [] : headers[..<start].map(\.name)
-        isOfSettling = whole == [HeaderName.settle]
-        let first = headers.first?.value.map { String(decoding: $0, as: UTF8.self) } ?? ""
-        timer = whole == [HeaderName.timer] ? first : nil
-        gap = whole == [HeaderName.gap] ? first : nil
+        let whole = hasValue || start != 1 ? nil : headers[0]
+        isOfSettling = whole?.isNamed(HeaderName.settle) ?? false
+        func value(of name: StaticString) -> String? {
+            guard let whole, whole.isNamed(name) else { return nil }
+            return String(decoding: whole.value ?? [], as: UTF8.self)
+        }
+        timer = value(of: HeaderName.timer)
+        gap = value(of: HeaderName.gap)
     }
 }

@@ -77,10 +77,10 @@ struct WorkerRedrive {
         let partition = key.map { Partitioner.partition(of: $0, count: partitions) } ?? source.partition
         guard partition < partitions else { return .foreign }
         // The record may have been redriven before.
-        let attempts = marks.own.last { $0.name == HeaderName.attempt }?.value
+        let attempts = marks.own.last { $0.isNamed(HeaderName.attempt) }?.value
             .flatMap { Int(String(decoding: $0, as: UTF8.self)) }
         let headers =
-            marks.own.filter { $0.name != HeaderName.attempt } + [
+            marks.own.filter { !$0.isNamed(HeaderName.attempt) } + [
                 RecordHeader(HeaderName.attempt, "\(max(0, min(attempts ?? 0, 1_000_000)) + 1)")
             ]
         return .back(

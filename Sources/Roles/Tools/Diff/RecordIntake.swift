@@ -28,7 +28,7 @@ final class RecordIntake {
         }
         // No worker writes a record without a key.
         guard let key = record.key else { return }
-        let source = record.header("source")
+        let source = record.header(HeaderName.source)
         let isNewer = side == .here ? rules.here.isNewer(source) : rules.there.isNewer(source)
         guard topic.id == .consumption else {
             return try join.add(

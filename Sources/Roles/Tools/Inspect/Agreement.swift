@@ -26,13 +26,11 @@ struct PublishedValue: Sendable, Equatable {
         self.bytes = bytes
         offset = record.offset
         var rules: String?
-        if let header = record.header(Self.rules) {
+        if let header = record.header(HeaderName.rules) {
             rules = header.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         }
         self.rules = rules
     }
-
-    private static let rules: StaticString = "rules"
 }
 
 enum Agreement: Sendable, Equatable {

@@ -78,8 +78,8 @@ final class SubscriptionFold {
         self.clock = clock
         // All other records, including ticks, are not parsed.
         guard let found = record.key, equal(found, key) else { return }
-        guard let type = record.header("type"), equal(type, Self.type) else { return }
-        if let schema = record.header("schema"), !equal(schema, Self.schema) { return unreadable += 1 }
+        guard let type = record.header(HeaderName.type), equal(type, Self.type) else { return }
+        if let schema = record.header(HeaderName.schema), !equal(schema, Self.schema) { return unreadable += 1 }
         guard let value = record.value else { return unreadable += 1 }
         do throws(JSONFault) { try document.read(value) } catch { return unreadable += 1 }
         told.append(ToldNotification(record, document, clock: clock))

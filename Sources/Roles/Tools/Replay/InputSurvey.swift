@@ -96,8 +96,8 @@ final class InputSurvey {
                 try reader.poll(into: batch, limit: 1000, wait: .milliseconds(100))
                 for index in 0..<batch.count {
                     let headers = batch[index].headers
-                    func text(_ name: String) -> String? {
-                        headers.last { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
+                    func text(_ name: StaticString) -> String? {
+                        headers.last { $0.isNamed(name) }?.value.map { String(decoding: $0, as: UTF8.self) }
                     }
                     guard let app = text(HeaderName.app), batch[index].timestamp >= last?.timestamp ?? .min else {
                         continue
