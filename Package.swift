@@ -30,12 +30,12 @@ let values: [Target] = [
 let domain: [Target] = [
     .target(name: "Contract"),
     .target(name: "Zone", dependencies: ["Contract"]),
-    .target(name: "AppStore", dependencies: ["Contract", "Crypto", "JSON"]),
-    .target(name: "Records", dependencies: ["AppStore", "Contract", "Crypto", "JSON"]),
-    .target(name: "Notices", dependencies: ["Crypto", "JSON"]),
-    .target(name: "Entitlements", dependencies: ["Contract", "Crypto", "JSON", "Notices"]),
-    .target(name: "Churn", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Zone"]),
-    .target(name: "Consumption", dependencies: ["Contract", "Crypto", "JSON", "Notices"]),
+    .target(name: "Records", dependencies: ["Contract", "Crypto", "JSON"]),
+    .target(name: "AppStore", dependencies: ["Contract", "Crypto", "JSON", "Records"]),
+    .target(name: "Notices", dependencies: ["Crypto", "JSON", "Records"]),
+    .target(name: "Entitlements", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records"]),
+    .target(name: "Churn", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "Zone"]),
+    .target(name: "Consumption", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records"]),
 ]
 
 // MARK: Engine: logs, workers, servers. It does not know about subscriptions.
@@ -70,17 +70,18 @@ let roles: [Target] = [
             "AppStore", "Configuration", "Contract", "Crypto", "HTTP", "JSON", "Kafka", "Log", "Platform", "Records",
             "Revocation", "Service", "Settings", "Telemetry",
         ]),
-    .target(name: "NotificationWorker", dependencies: ["Contract", "Log", "Runtime"]),
+    .target(name: "NotificationWorker", dependencies: ["Contract", "Log", "Records", "Runtime"]),
     .target(
         name: "EntitlementsWorker",
         dependencies: [
-            "Contract", "Entitlements", "JSON", "Log", "Notices", "NotificationWorker", "Runtime", "Telemetry",
+            "Contract", "Entitlements", "JSON", "Log", "Notices", "NotificationWorker", "Records", "Runtime",
+            "Telemetry",
         ]),
     .target(
         name: "ChurnWorker",
         dependencies: [
-            "Churn", "Contract", "Crypto", "JSON", "Log", "Notices", "NotificationWorker", "Runtime", "Telemetry",
-            "Zone",
+            "Churn", "Contract", "Crypto", "JSON", "Log", "Notices", "NotificationWorker", "Records", "Runtime",
+            "Telemetry", "Zone",
         ]),
     .target(name: "AppStoreAPI", dependencies: ["Contract", "Crypto", "HTTPClient", "JSON", "Platform"]),
     .target(
@@ -93,13 +94,13 @@ let roles: [Target] = [
         name: "ConsumptionSender",
         dependencies: [
             "AppStoreAPI", "Consumption", "Contract", "Follow", "HTTPClient", "JSON", "Log", "Notices", "Platform",
-            "Runtime", "Service", "Telemetry",
+            "Records", "Runtime", "Service", "Telemetry",
         ]),
     .target(
         name: "ReadAPI",
         dependencies: [
             "Churn", "Consumption", "Contract", "Entitlements", "Follow", "HTTP", "JSON", "Log", "Notices", "Platform",
-            "Service", "Store", "Telemetry",
+            "Records", "Service", "Store", "Telemetry",
         ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(name: "CommandLine", dependencies: ["Configuration", "Platform", "Settings", "Telemetry"]),
@@ -215,9 +216,9 @@ let tests: [Target] = [
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "ComparisonTests", dependencies: ["Comparison"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
-    .testTarget(name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit"]),
     .testTarget(
-        name: "RecordsTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Schemas"]),
+        name: "AppStoreTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "KafkaTestKit", "Records"]),
+    .testTarget(name: "RecordsTests", dependencies: ["Contract", "JSON", "Records", "Schemas"]),
     .testTarget(
         name: "EntitlementsTests",
         dependencies: ["Contract", "Entitlements", "JSON", "MakeBelieve", "Notices", "Simulation"],
@@ -252,7 +253,8 @@ let tests: [Target] = [
             "AppStore", "Crypto", "HTTP", "HTTPClient", "Ingest", "KafkaTestKit", "Platform", "Revocation", "Telemetry",
             "TestTraits", "perennial",
         ]),
-    .testTarget(name: "SimulationTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Simulation"]),
+    .testTarget(
+        name: "SimulationTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Simulation"]),
     .testTarget(
         name: "IngestTests",
         dependencies: [
@@ -264,8 +266,8 @@ let tests: [Target] = [
         name: "ReadAPITests",
         dependencies: [
             "Churn", "Consumption", "Contract", "Entitlements", "Follow", "HTTP", "HTTPClient", "HTTPTestKit", "JSON",
-            "KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "ReadAPI", "Schemas", "Service", "Store",
-            "Telemetry", "TestTraits", "Zone",
+            "KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "ReadAPI", "Records", "Schemas", "Service",
+            "Store", "Telemetry", "TestTraits", "Zone",
         ]),
     .testTarget(
         name: "ClockTests",
@@ -277,8 +279,8 @@ let tests: [Target] = [
         name: "ConsumptionTests",
         dependencies: [
             "Consumption", "Contract", "Crypto", "JSON", "KafkaTestKit", "MakeBelieve", "Notices", "Platform",
-            "Schemas",
-            "Simulation",
+            "Records",
+            "Schemas", "Simulation",
         ]),
     .testTarget(
         name: "FollowTests",

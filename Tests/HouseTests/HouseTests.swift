@@ -51,7 +51,7 @@ import Testing
     private static let floors: [String: [[String]]] = [
         "values": [["JSON", "Crypto"], ["Comparison"]],
         "domain": [
-            ["Contract", "Notices"], ["Zone", "AppStore", "Entitlements", "Consumption"], ["Records", "Churn"],
+            ["Contract"], ["Zone", "Records"], ["AppStore", "Notices"], ["Entitlements", "Churn", "Consumption"],
         ],
         "engine": [
             ["Platform"], ["Log", "Store", "Settings", "Telemetry", "HTTPClient"],
@@ -136,6 +136,21 @@ import Testing
                 // Text behind it belongs to the body.
                 let declaration = line.prefix { $0 != "{" && $0 != "=" }
                 #expect(!declaration.lowercased().contains("rd_kafka"), "\(file.path): \(line)")
+            }
+        }
+    }
+
+    /// A reader that spells a name itself would go on looking for it when the writer has changed it.
+    @Test func `spells the name of a header in one file`() throws {
+        let list = try #require(
+            try SourceFile.all(below: "Sources/Engine/Log").first { $0.path.hasSuffix("/HeaderName.swift") })
+        let names = Set(list.lines.flatMap { $0.matches(of: #/StaticString \{ "([a-z-]+)" \}/#).map { $0.1 } })
+        #expect(names.count > 10)
+        for file in try SourceFile.all(below: "Sources") where !file.path.hasPrefix("Sources/TestKits/") {
+            for line in file.lines {
+                for match in line.matches(of: #/\b(?:header|RecordHeader)\("([a-z-]+)"/#) {
+                    #expect(!names.contains(match.1), "\(file.path) spells the header \(match.1)")
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 import Crypto
 import JSON
+import Records
 
 /// A payload whose chain and signature are valid. Its contents have not been checked yet.
 struct AuthenticPayload {
@@ -94,10 +95,10 @@ func isAhead(_ date: Int64, of now: Int64) -> Bool {
 
 extension PayloadKind {
     /// The member with the date of signing.
-    var dateMember: StaticString {
+    var dateMember: MemberName {
         switch self {
-        case .notification, .transaction, .renewal: "signedDate"
-        case .appTransaction: "receiptCreationDate"
+        case .notification, .transaction, .renewal: .signedDate
+        case .appTransaction: .receiptCreationDate
         }
     }
 }

@@ -2,20 +2,21 @@
 
 import Contract
 import JSON
+import Records
 
 struct InnerPart {
     /// Where Apple puts such a part.
     struct Place {
         let content: NotificationContents.Kind
-        let member: StaticString
+        let member: MemberName
         let kind: PayloadKind
 
-        var path: String { "\(content.member).\(member)" }
+        var path: String { "\(content.member.text).\(member.text)" }
 
         static let all = [
-            Place(content: .data, member: "signedTransactionInfo", kind: .transaction),
-            Place(content: .data, member: "signedRenewalInfo", kind: .renewal),
-            Place(content: .appData, member: "signedAppTransactionInfo", kind: .appTransaction),
+            Place(content: .data, member: .signedTransactionInfo, kind: .transaction),
+            Place(content: .data, member: .signedRenewalInfo, kind: .renewal),
+            Place(content: .appData, member: .signedAppTransactionInfo, kind: .appTransaction),
         ]
     }
 
@@ -42,11 +43,11 @@ struct InnerPart {
         memberRange = outer.range(of: member)
         bytes = payload.bytes
         signedDate = payload.date
-        originalTransactionId = document.text("originalTransactionId", of: document.root)
-        appTransactionId = document.text("appTransactionId", of: document.root)
+        originalTransactionId = document.text(.originalTransactionId, of: document.root)
+        appTransactionId = document.text(.appTransactionId, of: document.root)
         isAutoRenewable =
             place.kind == .renewal
-            || document.has("type", of: document.root, equalTo: "Auto-Renewable Subscription")
+            || document.has(MemberName.type.text, of: document.root, equalTo: AppleWord.autoRenewable)
     }
 
     /// The outer signature already prevents that genuine parts of different notifications are combined. This check is a
@@ -54,19 +55,20 @@ struct InnerPart {
     static func compare(
         _ place: Place, _ document: borrowing JSONDocument, with subject: Subject, _ outer: borrowing JSONDocument
     ) throws(Rejection) {
-        let environment: StaticString = place.kind == .appTransaction ? "receiptType" : "environment"
+        let environment: MemberName = place.kind == .appTransaction ? .receiptType : .environment
         guard Subject.World(document, document.value(environment, of: document.root)) == subject.world else {
-            throw Rejection(.inconsistent, "\(place.path): \(environment) differs from the notification's environment")
+            throw Rejection(
+                .inconsistent, "\(place.path): \(environment.text) differs from the notification's environment")
         }
         if place.kind == .renewal { return }
         guard
-            let bundleId = document.value("bundleId", of: document.root).flatMap({ document.bytes(of: $0) }),
+            let bundleId = document.value(.bundleId, of: document.root).flatMap({ document.bytes(of: $0) }),
             let outerBundleId = subject.bundleId.flatMap({ outer.bytes(of: $0) }), bundleId == outerBundleId
         else {
             throw Rejection(.inconsistent, "\(place.path): bundleId differs from the notification's")
         }
         guard place.kind == .appTransaction, subject.environment == .production else { return }
-        let appAppleId = document.integer("appAppleId", of: document.root)
+        let appAppleId = document.integer(.appAppleId, of: document.root)
         guard appAppleId == subject.appAppleId.flatMap({ outer.integer($0) }) else {
             throw Rejection(.inconsistent, "\(place.path): appAppleId differs from the notification's")
         }

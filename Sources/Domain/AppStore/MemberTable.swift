@@ -1,6 +1,7 @@
 // The members that Apple documents, with their JSON types. A payload with a member of another type is rejected.
 
 import JSON
+import Records
 
 /// What the value of a known member must be. Null counts as absent for each.
 enum MemberType {
@@ -12,7 +13,7 @@ enum MemberType {
 
 final class MemberTable: Sendable {
     struct Rule: Sendable {
-        let name: StaticString
+        let name: MemberName
         let type: MemberType
         let isRequired: Bool
     }
@@ -21,7 +22,7 @@ final class MemberTable: Sendable {
     private let requiredCount: Int
 
     /// Required members are non-empty strings or whole numbers.
-    init(required: [(StaticString, MemberType)] = [], _ optional: [(StaticString, MemberType)]) {
+    init(required: [(MemberName, MemberType)] = [], _ optional: [(MemberName, MemberType)]) {
         rules =
             required.map { Rule(name: $0.0, type: $0.1, isRequired: true) }
             + optional.map { Rule(name: $0.0, type: $0.1, isRequired: false) }
@@ -42,12 +43,12 @@ final class MemberTable: Sendable {
         }
         guard requiredFound < requiredCount else { return }
         for rule in rules where rule.isRequired && document.value(rule.name, of: object) == nil {
-            throw Rejection(.inconsistent, "\(place): \(rule.name) is missing")
+            throw Rejection(.inconsistent, "\(place): \(rule.name.text) is missing")
         }
     }
 
     private func rule(for member: JSONDocument.Member, in document: borrowing JSONDocument) -> Rule? {
-        for rule in rules where document.name(of: member, is: rule.name) { return rule }
+        for rule in rules where document.name(of: member, is: rule.name.text) { return rule }
         return nil
     }
 
@@ -71,12 +72,12 @@ final class MemberTable: Sendable {
             }
         case .object(let table):
             guard document.kind(of: value) == .object else { throw wrong(rule, place, "is not an object") }
-            try table.check(document, value, rule.name)
+            try table.check(document, value, rule.name.text)
         case .anything: break
         }
     }
 
     private func wrong(_ rule: Rule, _ place: StaticString, _ words: StaticString) -> Rejection {
-        Rejection(.inconsistent, "\(place): \(rule.name) \(words)")
+        Rejection(.inconsistent, "\(place): \(rule.name.text) \(words)")
     }
 }

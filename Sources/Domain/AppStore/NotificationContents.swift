@@ -1,6 +1,7 @@
 // Which of its four forms a notification has.
 
 import JSON
+import Records
 
 struct NotificationContents {
     enum Kind: CaseIterable { case data, summary, externalPurchaseToken, appData }
@@ -27,17 +28,17 @@ struct NotificationContents {
         subject =
             found.kind == .externalPurchaseToken
             ? Subject(ofToken: found.object, in: document)
-            : Subject(document, found.object, environment: "environment")
+            : Subject(document, found.object, environment: .environment)
     }
 }
 
 extension NotificationContents.Kind {
-    var member: StaticString {
+    var member: MemberName {
         switch self {
-        case .data: "data"
-        case .summary: "summary"
-        case .externalPurchaseToken: "externalPurchaseToken"
-        case .appData: "appData"
+        case .data: .data
+        case .summary: .summary
+        case .externalPurchaseToken: .externalPurchaseToken
+        case .appData: .appData
         }
     }
 }

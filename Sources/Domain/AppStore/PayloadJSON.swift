@@ -1,6 +1,7 @@
 // The JSON rules for payloads that Apple signs, and for the body that contains them.
 
 import JSON
+import Records
 
 /// JSON readers disagree about repeated members, byte order marks and halves of surrogate pairs. A payload that two
 /// readers would understand differently must not be accepted. `JSONDocument` itself refuses all of these.
@@ -63,6 +64,12 @@ extension JSONDocument {
             text.withUTF8Buffer { bytes.elementsEqual($0) }
         }
     }
+}
+
+extension JSONDocument {
+    borrowing func value(_ name: MemberName, of object: Value) -> Value? { value(name.text, of: object) }
+    borrowing func text(_ name: MemberName, of object: Value) -> String? { text(name.text, of: object) }
+    borrowing func integer(_ name: MemberName, of object: Value) -> Int64? { integer(name.text, of: object) }
 }
 
 /// Compares all bytes, in blocks of the machine's width: headers are compared for every payload and rarely differ.

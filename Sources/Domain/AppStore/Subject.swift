@@ -2,6 +2,7 @@
 
 internal import Contract
 import JSON
+import Records
 
 /// Read before the types of the members are checked; points into the payload's document.
 struct Subject {
@@ -21,19 +22,19 @@ struct Subject {
 
     var environment: Contract.Environment? { if case .known(let environment) = world { environment } else { nil } }
 
-    init(_ document: borrowing JSONDocument, _ object: JSONDocument.Value, environment member: StaticString) {
+    init(_ document: borrowing JSONDocument, _ object: JSONDocument.Value, environment member: MemberName) {
         self.object = object
-        bundleId = document.value("bundleId", of: object)
-        appAppleId = document.value("appAppleId", of: object)
+        bundleId = document.value(.bundleId, of: object)
+        appAppleId = document.value(.appAppleId, of: object)
         world = World(document, document.value(member, of: object))
     }
 
     /// Tokens of external purchases have no member for the environment; their identifiers show it.
     init(ofToken object: JSONDocument.Value, in document: borrowing JSONDocument) {
         self.object = object
-        bundleId = document.value("bundleId", of: object)
-        appAppleId = document.value("appAppleId", of: object)
-        let identifier = document.value("externalPurchaseId", of: object)
+        bundleId = document.value(.bundleId, of: object)
+        appAppleId = document.value(.appAppleId, of: object)
+        let identifier = document.value(.externalPurchaseId, of: object)
         world = .known(Self.isOfSandbox(document, identifier) ? .sandbox : .production)
     }
 

@@ -3,6 +3,7 @@
 public import Contract
 public import Crypto
 internal import JSON
+public import Records
 
 public enum PayloadKind: String, Sendable, CaseIterable {
     case notification, transaction, renewal
@@ -32,6 +33,9 @@ public struct VerificationPolicy: Sendable {
 public final class Verifier {
     /// Name of the member of a published record that replaces `signedAppTransactionInfo` and contains its decoded JSON.
     private static let appTransaction: StaticString = "appTransaction"
+
+    /// All possible flags of a notification.
+    public static var flagNames: [String] { Flags.names }
 
     private let policy: VerificationPolicy
     private let identity: Identity
@@ -129,7 +133,7 @@ public final class Verifier {
     private func innerParts(of contents: NotificationContents, now: Int64) throws(Rejection) -> [InnerPart] {
         var parts: [InnerPart] = []
         for place in InnerPart.Place.all where place.content == contents.kind {
-            guard let member = outer.member(place.member, of: contents.subject.object),
+            guard let member = outer.member(place.member.text, of: contents.subject.object),
                 let text = outer.bytes(of: member.value)
             else { continue }
             if place.kind == .appTransaction, outer.member(Self.appTransaction, of: contents.subject.object) != nil {
@@ -162,22 +166,22 @@ public final class Verifier {
 
     private func verifiedNotification(_ checked: CheckedPayload, _ jws: [UInt8]) -> VerifiedNotification {
         guard let contents = checked.contents, let environment = checked.subject.environment,
-            let uuid = outer.text("notificationUUID", of: outer.root),
-            let type = outer.text("notificationType", of: outer.root), let signedDate = checked.payload.date
+            let uuid = outer.text(.notificationUUID, of: outer.root),
+            let type = outer.text(.notificationType, of: outer.root), let signedDate = checked.payload.date
         else {
             // All steps above have required these members.
             preconditionFailure("a checked notification lacks a required member")
         }
         let object = contents.subject.object
-        let subtype = outer.text("subtype", of: outer.root)
-        let status = outer.integer("status", of: object)
+        let subtype = outer.text(.subtype, of: outer.root)
+        let status = outer.integer(.status, of: object)
         let rest = jws.span.extracting(checked.payload.parts.payload.upperBound..<jws.count)
         return VerifiedNotification(
             environment: environment, notificationUUID: uuid, notificationType: type, subtype: subtype,
-            signedDate: signedDate, bundleId: outer.text("bundleId", of: object),
-            appAppleId: outer.integer("appAppleId", of: object),
-            bundleVersion: outer.text("bundleVersion", of: object), status: status,
-            consumptionRequestReason: outer.text("consumptionRequestReason", of: object),
+            signedDate: signedDate, bundleId: outer.text(.bundleId, of: object),
+            appAppleId: outer.integer(.appAppleId, of: object),
+            bundleVersion: outer.text(.bundleVersion, of: object), status: status,
+            consumptionRequestReason: outer.text(.consumptionRequestReason, of: object),
             content: content(checked, contents), key: key(checked, contents) ?? uuid,
             sha256: checked.payload.hash.digest(followedBy: rest),
             leafSerial: checked.payload.signer.leafSerial,
@@ -209,7 +213,7 @@ public final class Verifier {
             switch contents.kind {
             case .data: checked.parts.first?.originalTransactionId
             case .summary: String?.none
-            case .externalPurchaseToken: outer.text("externalPurchaseId", of: contents.subject.object)
+            case .externalPurchaseToken: outer.text(.externalPurchaseId, of: contents.subject.object)
             case .appData: checked.parts.first?.appTransactionId
             }
         return said.flatMap { $0.isEmpty ? nil : $0 }
@@ -225,7 +229,7 @@ private struct CheckedPayload {
 }
 
 extension PayloadKind {
-    fileprivate var environmentMember: StaticString { self == .appTransaction ? "receiptType" : "environment" }
+    fileprivate var environmentMember: MemberName { self == .appTransaction ? .receiptType : .environment }
 }
 
 /// Compares bytes: with `==` texts of different bytes can be equal by Unicode's rules.

@@ -3,6 +3,7 @@
 internal import Contract
 public import JSON
 internal import Notices
+internal import Records
 
 /// The sums, and the record that last changed them. One record can cause both a subtraction and an addition of the same
 /// values: the timers before it run first, and the record may correct what they posted. So the total change of the
@@ -85,7 +86,7 @@ public struct CellRecord: Sendable, Equatable {
     public var value: [UInt8] {
         var json = JSONWriter()
         json.object { json in
-            json.member("v", 1)
+            json.member("v", RecordType.churnCell.version)
             json.member("partition", key.partition)
             json.member("day", key.day.description)
             json.part("bundleId", key.parts.bundleId)

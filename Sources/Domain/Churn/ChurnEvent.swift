@@ -2,6 +2,7 @@
 
 internal import JSON
 public import Notices
+internal import Records
 
 /// A value of `churn-events`. The sum of all events of a cell is the cell.
 public struct ChurnEvent: Sendable {
@@ -24,7 +25,7 @@ public struct ChurnEvent: Sendable {
     public func value(id: String) -> [UInt8] {
         var json = JSONWriter()
         json.object { json in
-            json.member("v", 1)
+            json.member("v", RecordType.churnEvent.version)
             json.member("id", id)
             json.member("originalTransactionId", utf8: originalTransactionId)
             json.member("cell", utf8: cell)

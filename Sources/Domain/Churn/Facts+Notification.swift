@@ -3,6 +3,7 @@
 internal import Crypto
 public import JSON
 internal import Notices
+internal import Records
 
 extension Facts {
     /// Apple's prices are below a hundredth of it. A higher price is an error, and must not overflow the sums of other
@@ -13,10 +14,10 @@ extension Facts {
     /// - Parameter record: the document with the record's value. A member that is absent, null or of the wrong type is
     ///   ignored.
     public init?(notification record: borrowing JSONDocument) {
-        guard let signedDate = record.integer("signedDate", of: record.root) else { return nil }
+        guard let signedDate = record.integer(.signedDate, of: record.root) else { return nil }
         self.init()
-        let transaction = record.object("transaction", of: record.root)
-        let info = record.object("renewalInfo", of: record.root)
+        let transaction = record.object(.transaction, of: record.root)
+        let info = record.object(.renewalInfo, of: record.root)
         let notice = Notice(
             signedDate: signedDate, id: NoticeId(record, transaction, info),
             type: NoticeType(record), subtype: NoticeSubtype(record),
@@ -26,44 +27,44 @@ extension Facts {
             notice, texts: texts, parts: parts, hasUnusableTransaction: transaction != nil && notice.transaction == nil)
     }
 
-    private func text(_ record: borrowing JSONDocument, _ name: StaticString, _ object: JSONDocument.Value) -> Text? {
+    private func text(_ record: borrowing JSONDocument, _ name: MemberName, _ object: JSONDocument.Value) -> Text? {
         record.text(name, of: object).flatMap { $0.isUsable ? $0 : nil }
     }
 
     private mutating func transaction(
         _ record: borrowing JSONDocument, _ object: JSONDocument.Value, _ notificationSigned: Int64
     ) -> Transaction? {
-        guard let id = text(record, "transactionId", object),
-            let purchaseDate = record.integer("purchaseDate", of: object),
+        guard let id = text(record, .transactionId, object),
+            let purchaseDate = record.integer(.purchaseDate, of: object),
             let version = Version(record, object, notificationSigned: notificationSigned)
         else { return nil }
-        let expiresDate = record.integer("expiresDate", of: object)
+        let expiresDate = record.integer(.expiresDate, of: object)
         let kind = ProductKind(record, object)
         if kind == .autoRenewable && expiresDate == nil { return nil }
         let isRenewing = kind == .autoRenewable || kind == .unknown && expiresDate != nil
-        let plan = text(record, "billingPlanType", object)
+        let plan = text(record, .billingPlanType, object)
         let numbers = PartNumbers(
-            bundle: number(text(record, "bundleId", object)), product: number(text(record, "productId", object)),
+            bundle: number(text(record, .bundleId, object)), product: number(text(record, .productId, object)),
             plan: isRenewing ? number(plan ?? .billedUpfront) : 0,
-            storefront: number(text(record, "storefront", object)), currency: number(text(record, "currency", object)),
+            storefront: number(text(record, .storefront, object)), currency: number(text(record, .currency, object)),
             isCommitment: isRenewing && plan == .monthly)
         let transaction = Transaction(
             id: rowId(id), version: version, purchaseDate: purchaseDate,
-            originalPurchaseDate: record.integer("originalPurchaseDate", of: object), expiresDate: expiresDate,
-            revocationDate: record.integer("revocationDate", of: object),
-            revocationPercentage: record.integer("revocationPercentage", of: object).map { min(max($0, 0), 100_000) },
-            price: record.integer("price", of: object).flatMap { (0...Self.limitPrice).contains($0) ? $0 : nil },
+            originalPurchaseDate: record.integer(.originalPurchaseDate, of: object), expiresDate: expiresDate,
+            revocationDate: record.integer(.revocationDate, of: object),
+            revocationPercentage: record.integer(.revocationPercentage, of: object).map { min(max($0, 0), 100_000) },
+            price: record.integer(.price, of: object).flatMap { (0...Self.limitPrice).contains($0) ? $0 : nil },
             period: nil, periods: nil, reason: Transaction.Reason(record, object),
-            isUpgraded: record.bool("isUpgraded", of: object) ?? false,
-            isFreeTrial: record.isText("offerDiscountType", of: object, "FREE_TRIAL"),
-            isPurchased: record.isAbsent("inAppOwnershipType", of: object)
-                || record.isText("inAppOwnershipType", of: object, "PURCHASED"),
+            isUpgraded: record.bool(.isUpgraded, of: object) ?? false,
+            isFreeTrial: record.isText(.offerDiscountType, of: object, AppleWord.freeTrial),
+            isPurchased: record.isAbsent(.inAppOwnershipType, of: object)
+                || record.isText(.inAppOwnershipType, of: object, AppleWord.purchased),
             isRenewing: isRenewing,
-            continuesAnother: text(record, "previousOriginalTransactionId", object) != nil, parts: addParts(numbers))
-        guard let commitment = record.object("commitmentInfo", of: object) else { return transaction }
+            continuesAnother: text(record, .previousOriginalTransactionId, object) != nil, parts: addParts(numbers))
+        guard let commitment = record.object(.commitmentInfo, of: object) else { return transaction }
         var committed = transaction
-        committed.period = record.integer("billingPeriodNumber", of: commitment)
-        committed.periods = record.integer("totalBillingPeriods", of: commitment)
+        committed.period = record.integer(.billingPeriodNumber, of: commitment)
+        committed.periods = record.integer(.totalBillingPeriods, of: commitment)
         return committed
     }
 
@@ -81,16 +82,16 @@ extension Facts {
             Version(record, object, notificationSigned: notificationSigned)
             ?? Version(signedDate: notificationSigned, hash: 0)
         var info = Info(version: version)
-        info.autoRenewStatus = record.integer("autoRenewStatus", of: object)
-        info.expirationIntent = record.integer("expirationIntent", of: object)
-        info.gracePeriodExpiresDate = record.integer("gracePeriodExpiresDate", of: object)
-        info.priceIncreaseStatus = record.integer("priceIncreaseStatus", of: object)
-        info.product = number(text(record, "autoRenewProductId", object))
-        info.plan = number(text(record, "renewalBillingPlanType", object))
-        guard let commitment = record.object("commitmentInfo", of: object) else { return info }
-        info.commitmentAutoRenewStatus = record.integer("commitmentAutoRenewStatus", of: commitment)
-        info.commitmentProduct = number(text(record, "commitmentAutoRenewProductId", commitment))
-        info.commitmentPlan = number(text(record, "commitmentRenewalBillingPlanType", commitment))
+        info.autoRenewStatus = record.integer(.autoRenewStatus, of: object)
+        info.expirationIntent = record.integer(.expirationIntent, of: object)
+        info.gracePeriodExpiresDate = record.integer(.gracePeriodExpiresDate, of: object)
+        info.priceIncreaseStatus = record.integer(.priceIncreaseStatus, of: object)
+        info.product = number(text(record, .autoRenewProductId, object))
+        info.plan = number(text(record, .renewalBillingPlanType, object))
+        guard let commitment = record.object(.commitmentInfo, of: object) else { return info }
+        info.commitmentAutoRenewStatus = record.integer(.commitmentAutoRenewStatus, of: commitment)
+        info.commitmentProduct = number(text(record, .commitmentAutoRenewProductId, commitment))
+        info.commitmentPlan = number(text(record, .commitmentRenewalBillingPlanType, commitment))
         return info
     }
 }
@@ -103,19 +104,19 @@ extension Text {
         !bytes.isEmpty && bytes.count <= Self.limit && !bytes.contains(CellKey.divider)
     }
 
-    fileprivate static let billedUpfront: Text = "BILLED_UPFRONT"
-    fileprivate static let monthly: Text = "MONTHLY"
+    fileprivate static let billedUpfront = Text(AppleWord.billedUpfront)
+    fileprivate static let monthly = Text(AppleWord.monthly)
 }
 
 private enum ProductKind {
     case autoRenewable, oneTime, unknown
 
     init(_ record: borrowing JSONDocument, _ object: JSONDocument.Value) {
-        if record.isText("type", of: object, "Auto-Renewable Subscription") {
+        if record.isText(.type, of: object, AppleWord.autoRenewable) {
             self = .autoRenewable
-        } else if record.isText("type", of: object, "Non-Consumable")
-            || record.isText("type", of: object, "Consumable")
-            || record.isText("type", of: object, "Non-Renewing Subscription")
+        } else if record.isText(.type, of: object, AppleWord.nonConsumable)
+            || record.isText(.type, of: object, AppleWord.consumable)
+            || record.isText(.type, of: object, AppleWord.nonRenewing)
         {
             self = .oneTime
         } else {
@@ -126,9 +127,9 @@ private enum ProductKind {
 
 extension Transaction.Reason {
     fileprivate init(_ record: borrowing JSONDocument, _ object: JSONDocument.Value) {
-        if record.isText("transactionReason", of: object, "RENEWAL") {
+        if record.isText(.transactionReason, of: object, AppleWord.renewal) {
             self = .renewal
-        } else if record.isText("transactionReason", of: object, "PURCHASE") {
+        } else if record.isText(.transactionReason, of: object, AppleWord.purchase) {
             self = .purchase
         } else {
             self = .unknown
@@ -138,16 +139,19 @@ extension Transaction.Reason {
 
 extension NoticeType {
     private static let words: [(word: StaticString, type: NoticeType)] = [
-        ("DID_RENEW", .didRenew), ("SUBSCRIBED", .subscribed), ("EXPIRED", .expired),
-        ("DID_FAIL_TO_RENEW", .didFailToRenew), ("GRACE_PERIOD_EXPIRED", .gracePeriodExpired),
-        ("DID_CHANGE_RENEWAL_STATUS", .didChangeRenewalStatus), ("DID_CHANGE_RENEWAL_PREF", .didChangeRenewalPref),
-        ("OFFER_REDEEMED", .offerRedeemed), ("REFUND", .refund), ("REFUND_DECLINED", .refundDeclined),
-        ("REFUND_REVERSED", .refundReversed), ("CONSUMPTION_REQUEST", .consumptionRequest), ("REVOKE", .revoke),
+        (AppleWord.didRenew, .didRenew), (AppleWord.subscribed, .subscribed), (AppleWord.expired, .expired),
+        (AppleWord.didFailToRenew, .didFailToRenew), (AppleWord.gracePeriodExpired, .gracePeriodExpired),
+        (AppleWord.didChangeRenewalStatus, .didChangeRenewalStatus),
+        (AppleWord.didChangeRenewalPref, .didChangeRenewalPref),
+        (AppleWord.offerRedeemed, .offerRedeemed), (AppleWord.refund, .refund),
+        (AppleWord.refundDeclined, .refundDeclined),
+        (AppleWord.refundReversed, .refundReversed), (AppleWord.consumptionRequest, .consumptionRequest),
+        (AppleWord.revoke, .revoke),
     ]
 
     fileprivate init(_ record: borrowing JSONDocument) {
         self = .other
-        guard let value = record.member("notificationType", of: record.root)?.value else { return }
+        guard let value = record.member(MemberName.notificationType.text, of: record.root)?.value else { return }
         for (word, type) in Self.words where record.isString(value, word) {
             self = type
             return
@@ -156,16 +160,20 @@ extension NoticeType {
 }
 
 extension NoticeSubtype {
+    /// nil: it stands for more than one word.
+    var word: StaticString? { Self.words.first { $0.subtype == self }?.word }
+
     private static let words: [(word: StaticString, subtype: NoticeSubtype)] = [
-        ("INITIAL_BUY", .initialBuy), ("UPGRADE", .upgrade), ("DOWNGRADE", .downgrade),
-        ("BILLING_RECOVERY", .billingRecovery), ("BILLING_RETRY", .billingRetry), ("VOLUNTARY", .voluntary),
-        ("PRICE_INCREASE", .priceIncrease), ("PRODUCT_NOT_FOR_SALE", .productNotForSale),
-        ("AUTO_RENEW_ENABLED", .autoRenewEnabled), ("AUTO_RENEW_DISABLED", .autoRenewDisabled),
+        (AppleWord.initialBuy, .initialBuy), (AppleWord.upgrade, .upgrade), (AppleWord.downgrade, .downgrade),
+        (AppleWord.billingRecovery, .billingRecovery), (AppleWord.billingRetry, .billingRetry),
+        (AppleWord.voluntary, .voluntary),
+        (AppleWord.priceIncrease, .priceIncrease), (AppleWord.productNotForSale, .productNotForSale),
+        (AppleWord.autoRenewEnabled, .autoRenewEnabled), (AppleWord.autoRenewDisabled, .autoRenewDisabled),
     ]
 
     fileprivate init(_ record: borrowing JSONDocument) {
         self = .other
-        guard let value = record.member("subtype", of: record.root)?.value else { return }
+        guard let value = record.member(MemberName.subtype.text, of: record.root)?.value else { return }
         for (word, subtype) in Self.words where record.isString(value, word) {
             self = subtype
             return
@@ -177,14 +185,14 @@ extension NoticeId {
     fileprivate init(
         _ record: borrowing JSONDocument, _ transaction: JSONDocument.Value?, _ info: JSONDocument.Value?
     ) {
-        if let uuid = record.text("notificationUUID", of: record.root), uuid.isUsable {
+        if let uuid = record.text(.notificationUUID, of: record.root), uuid.isUsable {
             self = Self.uuid(uuid.bytes) ?? Self.hash(SHA256.Prefix(uuid.bytes.span))
             return
         }
         // The fetcher wrote this record: each answer from Apple is a fact of its own.
         var hash = SHA256.Prefix(Array("fetched".utf8).span)
-        for name in ["notificationType", "subtype"] as [StaticString] {
-            if let value = record.member(name, of: record.root)?.value { hash.add(record.raw(value)) }
+        for name in [MemberName.notificationType, .subtype] {
+            if let value = record.member(name.text, of: record.root)?.value { hash.add(record.raw(value)) }
         }
         if let transaction { hash.add(record.raw(transaction)) }
         if let info { hash.add(record.raw(info)) }
@@ -233,11 +241,11 @@ extension JSONDocument {
         return true
     }
 
-    fileprivate borrowing func isText(_ name: StaticString, of object: Value, _ word: StaticString) -> Bool {
-        member(name, of: object).map { isString($0.value, word) } ?? false
+    fileprivate borrowing func isText(_ name: MemberName, of object: Value, _ word: StaticString) -> Bool {
+        member(name.text, of: object).map { isString($0.value, word) } ?? false
     }
 
-    fileprivate borrowing func isAbsent(_ name: StaticString, of object: Value) -> Bool {
-        member(name, of: object).map { kind(of: $0.value) != .string } ?? true
+    fileprivate borrowing func isAbsent(_ name: MemberName, of object: Value) -> Bool {
+        member(name.text, of: object).map { kind(of: $0.value) != .string } ?? true
     }
 }

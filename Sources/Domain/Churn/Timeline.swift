@@ -1,6 +1,7 @@
 // The life of a subscription: its rows, and the states it went through.
 
 internal import Notices
+internal import Records
 
 enum Reason: Equatable {
     case voluntary, billing, price, unavailable, refund, other
@@ -200,7 +201,7 @@ extension Timeline {
         if let reason = notices.last(where: { $0.type == .expired }).flatMap({ Reason($0.subtype) }) { return reason }
         let newest = notices.filter { !$0.type.isAboutOldRows }.compactMap(\.info).max { $0.version < $1.version }
         guard let info = newest else { return .other }
-        if let intent = info.expirationIntent { return Reason(intent: intent) }
+        if let intent = info.expirationIntent { return Reason(EndReason(expirationIntent: intent)) }
         if info.autoRenewStatus == 0 || isLastPeriod(row) && info.commitmentAutoRenewStatus == 0 { return .voluntary }
         return info.priceIncreaseStatus == 0 ? .price : .other
     }
@@ -215,22 +216,17 @@ extension Timeline {
 extension Reason {
     /// nil: the subtype gives no reason.
     fileprivate init?(_ subtype: NoticeSubtype) {
-        switch subtype {
-        case .voluntary: self = .voluntary
-        case .billingRetry: self = .billing
-        case .priceIncrease: self = .price
-        case .productNotForSale: self = .unavailable
-        default: return nil
-        }
+        guard let reason = subtype.word?.withUTF8Buffer({ EndReason(expiredSubtype: $0) }) else { return nil }
+        self.init(reason)
     }
 
-    fileprivate init(intent: Int64) {
-        switch intent {
-        case 1: self = .voluntary
-        case 2: self = .billing
-        case 3: self = .price
-        case 4: self = .unavailable
-        default: self = .other
+    fileprivate init(_ reason: EndReason) {
+        switch reason {
+        case .voluntary: self = .voluntary
+        case .billing: self = .billing
+        case .price: self = .price
+        case .unavailable: self = .unavailable
+        case .other: self = .other
         }
     }
 }

@@ -3,6 +3,7 @@
 internal import Contract
 public import JSON
 public import Notices
+internal import Records
 
 /// A row of `consumption-attempts`.
 public struct Attempt: Sendable, Equatable {

@@ -3,6 +3,7 @@
 internal import Contract
 public import JSON
 public import Notices
+internal import Records
 
 /// One step in the life of a refund request.
 public struct ConsumptionRecord: Sendable, Equatable {

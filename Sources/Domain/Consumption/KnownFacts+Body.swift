@@ -3,6 +3,7 @@
 internal import Contract
 internal import JSON
 internal import Notices
+internal import Records
 
 extension KnownFacts {
     /// - Parameter clock: the time of the decision; the age of the account is computed for it.

@@ -2,6 +2,7 @@
 
 internal import JSON
 internal import Notices
+internal import Records
 
 extension KnownFacts {
     /// Every value that the policy could test, the assumed values, and everything else that decides the answer.
@@ -50,7 +51,7 @@ extension KnownFacts {
         purchase.bundleId = record.text("bundleId", of: facts)
         purchase.storefront = record.text("storefront", of: facts)
         purchase.billingPlan = record.text("billingPlan", of: facts)
-        purchase.offerType = record.text("offerType", of: facts).flatMap(Purchase.offerType)
+        purchase.offerType = record.text("offerType", of: facts).flatMap { OfferType.type(of: $0.description) }
         purchase.commitmentPeriod = record.integer("commitmentPeriod", of: facts)
         purchase.price = record.integer("price", of: facts)
         purchase.currency = record.text("currency", of: facts)
@@ -66,50 +67,37 @@ extension KnownFacts {
     }
 }
 
-extension Purchase {
-    /// The reverse of `offerWord`.
-    fileprivate static func offerType(_ word: Text) -> Int64? {
-        switch word {
-        case "introductory": 1
-        case "promotional": 2
-        case "code": 3
-        case "win_back": 4
-        default: Int64(word.description)
-        }
-    }
-}
-
 extension Usage {
     fileprivate func write(to json: inout JSONWriter) {
         json.object { json in
             if let consent {
-                json.member("consented", consent.isGiven)
-                json.member("consentedAt", consent.at)
+                json.member(MemberName.consented.text, consent.isGiven)
+                json.member(MemberName.consentedAt.text, consent.at)
             }
-            if let deliveryStatus { json.member("deliveryStatus", deliveryStatus.rawValue) }
-            if let sampleContentProvided { json.member("sampleContentProvided", sampleContentProvided) }
-            if let consumptionPercentage { json.member("consumptionPercentage", consumptionPercentage) }
-            if let refundPreference { json.member("refundPreference", refundPreference.rawValue) }
-            if let accountCreatedAt { json.member("accountCreatedAt", accountCreatedAt) }
-            if let playTimeSeconds { json.member("playTimeSeconds", playTimeSeconds) }
-            if let userStatus { json.member("userStatus", userStatus) }
-            if let platform { json.member("platform", platform) }
+            if let deliveryStatus { json.member(MemberName.deliveryStatus.text, deliveryStatus.rawValue) }
+            if let sampleContentProvided { json.member(MemberName.sampleContentProvided.text, sampleContentProvided) }
+            if let consumptionPercentage { json.member(MemberName.consumptionPercentage.text, consumptionPercentage) }
+            if let refundPreference { json.member(MemberName.refundPreference.text, refundPreference.rawValue) }
+            if let accountCreatedAt { json.member(MemberName.accountCreatedAt.text, accountCreatedAt) }
+            if let playTimeSeconds { json.member(MemberName.playTimeSeconds.text, playTimeSeconds) }
+            if let userStatus { json.member(MemberName.userStatus.text, userStatus) }
+            if let platform { json.member(MemberName.platform.text, platform) }
         }
     }
 
     fileprivate init(_ record: borrowing JSONDocument, _ object: JSONDocument.Value) {
-        if let isGiven = record.bool("consented", of: object), let at = record.integer("consentedAt", of: object) {
+        if let isGiven = record.bool(.consented, of: object), let at = record.integer(.consentedAt, of: object) {
             consent = Consent(isGiven: isGiven, at: at)
         }
-        deliveryStatus = record.text("deliveryStatus", of: object).flatMap { DeliveryStatus(rawValue: $0.description) }
-        sampleContentProvided = record.bool("sampleContentProvided", of: object)
-        consumptionPercentage = record.integer("consumptionPercentage", of: object)
-        refundPreference = record.text("refundPreference", of: object).flatMap {
+        deliveryStatus = record.text(.deliveryStatus, of: object).flatMap { DeliveryStatus(rawValue: $0.description) }
+        sampleContentProvided = record.bool(.sampleContentProvided, of: object)
+        consumptionPercentage = record.integer(.consumptionPercentage, of: object)
+        refundPreference = record.text(.refundPreference, of: object).flatMap {
             RefundPreference(rawValue: $0.description)
         }
-        accountCreatedAt = record.integer("accountCreatedAt", of: object)
-        playTimeSeconds = record.integer("playTimeSeconds", of: object)
-        userStatus = record.integer("userStatus", of: object)
-        platform = record.integer("platform", of: object)
+        accountCreatedAt = record.integer(.accountCreatedAt, of: object)
+        playTimeSeconds = record.integer(.playTimeSeconds, of: object)
+        userStatus = record.integer(.userStatus, of: object)
+        platform = record.integer(.platform, of: object)
     }
 }

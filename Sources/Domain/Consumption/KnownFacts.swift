@@ -2,6 +2,7 @@
 
 internal import JSON
 internal import Notices
+internal import Records
 
 /// The basis of a decision, before any value is assumed. Another policy can be evaluated on it later.
 struct KnownFacts: Sendable, Equatable {
@@ -71,7 +72,7 @@ extension KnownFacts {
         facts.bundleId = purchase.bundleId
         facts.storefront = purchase.storefront
         facts.reason = reason
-        facts.billingPlan = purchase.billingPlan ?? (purchase.isAutoRenewable ? "BILLED_UPFRONT" : nil)
+        facts.billingPlan = purchase.billingPlan ?? (purchase.isAutoRenewable ? .billedUpfront : nil)
         facts.offerType = purchase.offerWord
         facts.deliveryStatus = Text(delivery.rawValue)
         facts.commitmentPeriod = purchase.commitmentPeriod

@@ -2,6 +2,7 @@
 
 internal import JSON
 internal import Notices
+internal import Records
 
 extension RefundPolicy {
     /// A policy of 500 rules with long lists has a fifth of this size.

@@ -1,12 +1,8 @@
-// The words of an answer to Apple, and their numbers in the older V1 interface.
+// The numbers of the words of an answer in Apple's older V1 interface.
 
-public enum DeliveryStatus: String, Sendable, CaseIterable {
-    case delivered = "DELIVERED"
-    case qualityIssue = "UNDELIVERED_QUALITY_ISSUE"
-    case wrongItem = "UNDELIVERED_WRONG_ITEM"
-    case serverOutage = "UNDELIVERED_SERVER_OUTAGE"
-    case other = "UNDELIVERED_OTHER"
+public import Records
 
+extension DeliveryStatus {
     /// The number in ConsumptionRequestV1. Its value 4, a currency change within a game, has no word today.
     public var numberOfV1: Int64 {
         switch self {
@@ -19,11 +15,7 @@ public enum DeliveryStatus: String, Sendable, CaseIterable {
     }
 }
 
-public enum RefundPreference: String, Sendable, CaseIterable {
-    case decline = "DECLINE"
-    case grantFull = "GRANT_FULL"
-    case grantProrated = "GRANT_PRORATED"
-
+extension RefundPreference {
     /// The number in ConsumptionRequestV1, which has no partial refund.
     public var numberOfV1: Int64 {
         switch self {

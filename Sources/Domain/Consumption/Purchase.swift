@@ -2,6 +2,7 @@
 
 internal import Contract
 public import Notices
+internal import Records
 
 /// A purchase as the transaction in the request describes it.
 public struct Purchase: Sendable, Equatable {
@@ -33,16 +34,7 @@ public struct Purchase: Sendable, Equatable {
     var isNonRenewing: Bool { productType == .nonRenewing }
 
     /// The word for the offer type in the output records. An unknown number is written as text.
-    var offerWord: Text? {
-        switch offerType {
-        case nil: nil
-        case 1: "introductory"
-        case 2: "promotional"
-        case 3: "code"
-        case 4: "win_back"
-        case let other?: Text(String(other))
-        }
-    }
+    var offerWord: Text? { offerType.map { Text(OfferType.word(of: $0)) } }
 
     /// In whole days from the purchase to `instant`.
     func days(until instant: Int64) -> Int64 {
@@ -51,17 +43,18 @@ public struct Purchase: Sendable, Equatable {
 }
 
 extension Text {
-    static let autoRenewable: Text = "Auto-Renewable Subscription"
-    static let nonRenewing: Text = "Non-Renewing Subscription"
+    static let autoRenewable = Text(AppleWord.autoRenewable)
+    static let nonRenewing = Text(AppleWord.nonRenewing)
 
-    static let purchased: Text = "PURCHASED"
-    static let familyShared: Text = "FAMILY_SHARED"
-    static let familyRevoke: Text = "FAMILY_REVOKE"
-    static let assignmentRevoke: Text = "ASSIGNMENT_REVOKE"
-    static let freeTrial: Text = "FREE_TRIAL"
+    static let purchased = Text(AppleWord.purchased)
+    static let familyShared = Text(AppleWord.familyShared)
+    static let familyRevoke = Text(AppleWord.familyRevoke)
+    static let assignmentRevoke = Text(AppleWord.assignmentRevoke)
+    static let billedUpfront = Text(AppleWord.billedUpfront)
+    static let freeTrial = Text(AppleWord.freeTrial)
 
-    static let consumptionRequest: Text = "CONSUMPTION_REQUEST"
-    static let refund: Text = "REFUND"
-    static let refundDeclined: Text = "REFUND_DECLINED"
-    static let refundReversed: Text = "REFUND_REVERSED"
+    static let consumptionRequest = Text(AppleWord.consumptionRequest)
+    static let refund = Text(AppleWord.refund)
+    static let refundDeclined = Text(AppleWord.refundDeclined)
+    static let refundReversed = Text(AppleWord.refundReversed)
 }

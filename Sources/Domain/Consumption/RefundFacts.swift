@@ -1,6 +1,7 @@
 // The facts that a rule of the refund policy can test.
 
 public import Notices
+internal import Records
 
 /// The facts of one request. nil: the fact is not known. A decision stores them, so that another policy can be evaluated
 /// later.
@@ -57,7 +58,7 @@ public enum TextFact: String, Sendable, CaseIterable {
     var closedWords: [String]? {
         switch self {
         // The words for Apple's numbers 1 to 4. An unknown number is written as text.
-        case .offerType: ["introductory", "promotional", "code", "win_back"]
+        case .offerType: OfferType.words
         case .deliveryStatus: DeliveryStatus.allCases.map(\.rawValue)
         default: nil
         }
@@ -67,9 +68,10 @@ public enum TextFact: String, Sendable, CaseIterable {
     var usualWords: [String]? {
         switch self {
         case .productType:
-            ["Auto-Renewable Subscription", "Non-Consumable", "Consumable", "Non-Renewing Subscription"]
+            [AppleWord.autoRenewable, AppleWord.nonConsumable, AppleWord.consumable, AppleWord.nonRenewing].map(
+                \.description)
         case .reason: ["UNINTENDED_PURCHASE", "FULFILLMENT_ISSUE", "UNSATISFIED_WITH_PURCHASE", "LEGAL", "OTHER"]
-        case .billingPlan: ["MONTHLY", "BILLED_UPFRONT"]
+        case .billingPlan: [AppleWord.monthly, AppleWord.billedUpfront].map(\.description)
         default: nil
         }
     }

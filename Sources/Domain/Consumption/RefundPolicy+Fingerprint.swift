@@ -2,6 +2,7 @@
 
 internal import JSON
 internal import Notices
+internal import Records
 
 extension RefundPolicy {
     /// Covers version, defaults, rules in their order, and shadow. White space, the order of members and the order of

@@ -1,6 +1,7 @@
 // The rules of a policy as a table for people.
 
 internal import Notices
+internal import Records
 
 extension RefundPolicy {
     /// A list of texts that is longer than this continues in the next line.

@@ -1,6 +1,7 @@
 // The refund policy: printable rules that decide which answer a request gets.
 
 public import Notices
+public import Records
 
 /// Pure: the same facts always select the same rule.
 public struct RefundPolicy: Sendable, Equatable {

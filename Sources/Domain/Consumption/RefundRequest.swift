@@ -2,6 +2,7 @@
 
 internal import Contract
 internal import Notices
+internal import Records
 
 /// The stored state of a request. The UUID of the notification identifies it: Apple may ask about one purchase several
 /// times.

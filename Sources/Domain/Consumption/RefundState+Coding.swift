@@ -4,6 +4,7 @@
 // subscriptions only had a free trial, and take one byte. Invalid bytes are rejected.
 
 internal import Notices
+internal import Records
 
 private struct Parts: OptionSet {
     let rawValue: UInt8

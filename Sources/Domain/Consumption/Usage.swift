@@ -2,6 +2,7 @@
 
 public import JSON
 internal import Notices
+internal import Records
 
 /// Whether the customer allows sending usage data to Apple.
 struct Consent: Sendable, Equatable {
@@ -56,22 +57,22 @@ public struct UsageRow: Sendable, Equatable {
     ///   - row: an object that `UsageRecord` has accepted. Members of the wrong type are ignored here.
     ///   - timestamp: the timestamp of the record.
     public init(_ row: JSONValue, timestamp: Int64) {
-        transactionId = row["transactionId"]?.string.map { Text($0) }
+        transactionId = row[MemberName.transactionId]?.string.map { Text($0) }
         self.timestamp = timestamp
         var usage = Usage()
-        usage.consent = row["consented"]?.bool.map { isGiven in
-            let said = row["consentedAt"]?.integer ?? timestamp
+        usage.consent = row[MemberName.consented]?.bool.map { isGiven in
+            let said = row[MemberName.consentedAt]?.integer ?? timestamp
             // Consent cannot be given in the future: such a date would outlast every withdrawal.
             return Consent(isGiven: isGiven, at: isGiven ? min(said, timestamp) : said)
         }
-        usage.deliveryStatus = row["deliveryStatus"]?.string.flatMap(DeliveryStatus.init(rawValue:))
-        usage.sampleContentProvided = row["sampleContentProvided"]?.bool
-        usage.consumptionPercentage = row["consumptionPercentage"]?.integer
-        usage.refundPreference = row["refundPreference"]?.string.flatMap(RefundPreference.init(rawValue:))
-        usage.accountCreatedAt = row["accountCreatedAt"]?.integer
-        usage.playTimeSeconds = row["playTimeSeconds"]?.integer
-        usage.userStatus = row["userStatus"]?.integer
-        usage.platform = row["platform"]?.integer
+        usage.deliveryStatus = row[MemberName.deliveryStatus]?.string.flatMap(DeliveryStatus.init(rawValue:))
+        usage.sampleContentProvided = row[MemberName.sampleContentProvided]?.bool
+        usage.consumptionPercentage = row[MemberName.consumptionPercentage]?.integer
+        usage.refundPreference = row[MemberName.refundPreference]?.string.flatMap(RefundPreference.init(rawValue:))
+        usage.accountCreatedAt = row[MemberName.accountCreatedAt]?.integer
+        usage.playTimeSeconds = row[MemberName.playTimeSeconds]?.integer
+        usage.userStatus = row[MemberName.userStatus]?.integer
+        usage.platform = row[MemberName.platform]?.integer
         self.usage = usage
     }
 }

@@ -2,6 +2,7 @@
 
 internal import JSON
 public import Notices
+public import Records
 
 /// A decision contains its facts, so that another policy can be evaluated on it. Single-threaded.
 public struct WhatIf: ~Copyable {

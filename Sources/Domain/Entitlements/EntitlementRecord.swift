@@ -4,6 +4,7 @@ public import Contract
 internal import Crypto
 internal import JSON
 public import Notices
+internal import Records
 
 extension Cause {
     public init(_ reading: NotificationReading, partition: Int32, offset: Int64) {

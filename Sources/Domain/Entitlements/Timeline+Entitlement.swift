@@ -2,6 +2,7 @@
 
 internal import Contract
 internal import Notices
+internal import Records
 
 extension Timeline {
     /// The answer at an instant. A change at an instant is already in effect at that instant.
@@ -55,7 +56,7 @@ extension Timeline {
     private func offer(of transaction: Transaction) -> Entitlement.Offer? {
         transaction.offer.map {
             Entitlement.Offer(
-                type: OfferType.name(of: $0.type), identifier: $0.identifier, discount: $0.discount)
+                type: Text(OfferType.word(of: $0.type)), identifier: $0.identifier, discount: $0.discount)
         }
     }
 

@@ -1,6 +1,8 @@
 // The state function: the first matching rule decides.
 
 internal import Contract
+internal import Notices
+internal import Records
 
 extension Timeline {
     struct Verdict: Equatable {
@@ -87,23 +89,10 @@ extension Timeline {
     }
 
     private func expiryReason(of row: Row, _ info: RenewalInfo?) -> Entitlement.Reason {
-        if let intent = info?.expirationIntent {
-            switch intent {
-            case 1: return .voluntary
-            case 2: return .billing
-            case 3: return .price
-            case 4: return .unavailable
-            default: return .other
-            }
-        }
+        if let intent = info?.expirationIntent { return Entitlement.Reason(EndReason(expirationIntent: intent)) }
         if let expiry = row.facts.expiry {
-            switch expiry.subtype {
-            case .voluntary: return .voluntary
-            case .billingRetry: return .billing
-            case .priceIncrease: return .price
-            case .productNotForSale: return .unavailable
-            default: return .other
-            }
+            let reason = expiry.subtype.bytes.withUnsafeBufferPointer { EndReason(expiredSubtype: $0) }
+            return reason.map { Entitlement.Reason($0) } ?? .other
         }
         guard let info else { return .unknown }
         if row.isRetrying(info) { return .billing }

@@ -1,39 +1,33 @@
-// Apple's words and numbers that affect an answer. All others are passed through.
+// Apple's words that affect an answer.
 
 internal import Notices
+internal import Records
 
 extension Text {
-    static let autoRenewable: Text = "Auto-Renewable Subscription"
-    static let oneTimeTypes: [Text] = ["Non-Consumable", "Consumable", "Non-Renewing Subscription"]
+    static let autoRenewable = Text(AppleWord.autoRenewable)
+    static let oneTimeTypes = [
+        Text(AppleWord.nonConsumable), Text(AppleWord.consumable), Text(AppleWord.nonRenewing),
+    ]
 
-    static let familyShared: Text = "FAMILY_SHARED"
-    /// Seats that an organisation gives out. They end like a family's.
-    static let assigned: Text = "ASSIGNED"
-    static let familyRevoke: Text = "FAMILY_REVOKE"
-    static let assignmentRevoke: Text = "ASSIGNMENT_REVOKE"
+    static let familyShared = Text(AppleWord.familyShared)
+    static let assigned = Text(AppleWord.assigned)
+    static let familyRevoke = Text(AppleWord.familyRevoke)
+    static let assignmentRevoke = Text(AppleWord.assignmentRevoke)
 
-    /// A commitment: billed monthly, for a year.
-    static let monthly: Text = "MONTHLY"
-    static let billedUpfront: Text = "BILLED_UPFRONT"
+    static let monthly = Text(AppleWord.monthly)
+    static let billedUpfront = Text(AppleWord.billedUpfront)
 
-    static let expired: Text = "EXPIRED"
-    static let voluntary: Text = "VOLUNTARY"
-    static let billingRetry: Text = "BILLING_RETRY"
-    static let priceIncrease: Text = "PRICE_INCREASE"
-    static let productNotForSale: Text = "PRODUCT_NOT_FOR_SALE"
+    static let expired = Text(AppleWord.expired)
 }
 
-enum OfferType {
-    static let introductory: Int64 = 1
-
-    /// The word for the offer type; an unknown number is written as it is.
-    static func name(of type: Int64) -> Text {
-        switch type {
-        case introductory: "introductory"
-        case 2: "promotional"
-        case 3: "code"
-        case 4: "win_back"
-        default: Text(String(type))
+extension Entitlement.Reason {
+    init(_ reason: EndReason) {
+        switch reason {
+        case .voluntary: self = .voluntary
+        case .billing: self = .billing
+        case .price: self = .price
+        case .unavailable: self = .unavailable
+        case .other: self = .other
         }
     }
 }

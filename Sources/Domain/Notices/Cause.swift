@@ -1,6 +1,7 @@
 // The notification that caused a record.
 
 public import JSON
+internal import Records
 
 /// The notification that changed something.
 public struct Cause: Sendable, Equatable {
@@ -24,10 +25,10 @@ public struct Cause: Sendable, Equatable {
 
     public init(_ record: borrowing JSONDocument, partition: Int32, offset: Int64) {
         self.init(
-            notificationUUID: record.text("notificationUUID", of: record.root),
-            type: record.text("notificationType", of: record.root),
-            subtype: record.text("subtype", of: record.root),
-            signedDate: record.integer("signedDate", of: record.root), partition: partition, offset: offset)
+            notificationUUID: record.text(.notificationUUID, of: record.root),
+            type: record.text(.notificationType, of: record.root),
+            subtype: record.text(.subtype, of: record.root),
+            signedDate: record.integer(.signedDate, of: record.root), partition: partition, offset: offset)
     }
 
     public func write(to json: inout JSONWriter) {

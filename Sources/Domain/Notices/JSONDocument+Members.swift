@@ -1,6 +1,7 @@
 // Members of payloads as the domains read them. A member that is absent, null or of another kind counts as not given.
 
 public import JSON
+public import Records
 
 extension JSONDocument {
     public borrowing func integer(_ name: StaticString, of object: Value) -> Int64? {
@@ -23,5 +24,16 @@ extension JSONDocument {
         guard let value = member(name, of: object)?.value, kind(of: value) == .object else { return nil }
         // Encrypted with a key that may be deleted: the same as absent.
         return member("sealed", of: value) == nil ? value : nil
+    }
+}
+
+extension JSONDocument {
+    @inlinable public borrowing func integer(_ name: MemberName, of object: Value) -> Int64? {
+        integer(name.text, of: object)
+    }
+    @inlinable public borrowing func bool(_ name: MemberName, of object: Value) -> Bool? { bool(name.text, of: object) }
+    @inlinable public borrowing func text(_ name: MemberName, of object: Value) -> Text? { text(name.text, of: object) }
+    @inlinable public borrowing func object(_ name: MemberName, of value: Value) -> Value? {
+        object(name.text, of: value)
     }
 }

@@ -9,6 +9,7 @@ public struct Text: Sendable, Hashable, Comparable {
 
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
     public init(_ text: String) { bytes = Array(text.utf8) }
+    public init(_ word: StaticString) { bytes = word.withUTF8Buffer { Array($0) } }
 
     public static func < (left: Text, right: Text) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
 }

@@ -2,6 +2,7 @@
 
 internal import Crypto
 public import JSON
+internal import Records
 
 /// Decides which of two payloads about one thing applies: the one with the later date of Apple. Two payloads with the
 /// same date are rare, and any choice that does not depend on the order of arrival is right: with the hash no payload
@@ -26,7 +27,7 @@ extension Version {
     public init?(
         _ record: borrowing JSONDocument, _ payload: JSONDocument.Value, notificationSigned: Int64?
     ) {
-        guard let date = record.integer("signedDate", of: payload) ?? notificationSigned else { return nil }
+        guard let date = record.integer(.signedDate, of: payload) ?? notificationSigned else { return nil }
         self.init(signedDate: date, hash: SHA256.beginning(of: record.raw(payload)))
     }
 }

@@ -1,6 +1,5 @@
 // Values of the records of `notifications`.
 
-public import AppStore
 internal import Contract
 internal import Crypto
 internal import JSON
@@ -20,21 +19,21 @@ public enum NotificationRecord {
     {
         var writer = JSONWriter(capacity: envelopeBytes + notification.content.count)
         writer.object { record in
-            record.member("v", version)
-            record.member("notificationUUID", notification.notificationUUID)
-            record.member("notificationType", notification.notificationType)
-            record.member("subtype", notification.subtype)
-            record.member("signedDate", notification.signedDate)
-            record.member("receivedDate", receivedDate)
-            record.member("source", source.rawValue)
-            record.member("environment", notification.environment.nameOfApple)
-            record.member("bundleId", notification.bundleId)
-            record.member("appAppleId", orNull: notification.appAppleId)
-            record.member("bundleVersion", notification.bundleVersion)
-            record.member("status", orNull: notification.status)
-            record.member("consumptionRequestReason", notification.consumptionRequestReason)
+            record.member(MemberName.v.text, version)
+            record.member(MemberName.notificationUUID.text, notification.notificationUUID)
+            record.member(MemberName.notificationType.text, notification.notificationType)
+            record.member(MemberName.subtype.text, notification.subtype)
+            record.member(MemberName.signedDate.text, notification.signedDate)
+            record.member(MemberName.receivedDate.text, receivedDate)
+            record.member(MemberName.source.text, source.rawValue)
+            record.member(MemberName.environment.text, notification.environment.nameOfApple)
+            record.member(MemberName.bundleId.text, notification.bundleId)
+            record.member(MemberName.appAppleId.text, orNull: notification.appAppleId)
+            record.member(MemberName.bundleVersion.text, notification.bundleVersion)
+            record.member(MemberName.status.text, orNull: notification.status)
+            record.member(MemberName.consumptionRequestReason.text, notification.consumptionRequestReason)
             write(notification.content, to: &record)
-            record.name("evidence")
+            record.name(MemberName.evidence.text)
             record.object { evidence in
                 evidence.member("sha256", hexadecimal(notification.sha256))
                 evidence.member("leaf", notification.leafSerial)
@@ -46,11 +45,11 @@ public enum NotificationRecord {
     private static func write(_ content: VerifiedNotification.Content, to record: inout JSONWriter) {
         switch content {
         case .data(let transaction, let renewalInfo):
-            record.member("transaction", json: transaction)
-            record.member("renewalInfo", json: renewalInfo)
-        case .summary(let summary): record.member("summary", json: summary)
-        case .externalPurchaseToken(let token): record.member("externalPurchaseToken", json: token)
-        case .appData(let appData): record.member("appData", json: appData)
+            record.member(MemberName.transaction.text, json: transaction)
+            record.member(MemberName.renewalInfo.text, json: renewalInfo)
+        case .summary(let summary): record.member(MemberName.summary.text, json: summary)
+        case .externalPurchaseToken(let token): record.member(MemberName.externalPurchaseToken.text, json: token)
+        case .appData(let appData): record.member(MemberName.appData.text, json: appData)
         }
     }
 }

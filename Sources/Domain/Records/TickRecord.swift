@@ -1,6 +1,5 @@
 // The record that moves a partition's clock.
 
-internal import Contract
 internal import JSON
 
 public enum TickRecord {

@@ -24,14 +24,6 @@ public struct UsageRecord: Sendable {
     /// In thousandths of a percent, as Apple expects it.
     private static let percentages: ClosedRange<Int64> = 0...100_000
 
-    /// The words that Apple's Send Consumption Information accepts. Another word would be noticed only when a refund
-    /// request is to be answered, too late to correct it.
-    static let deliveryStatuses = [
-        "DELIVERED", "UNDELIVERED_QUALITY_ISSUE", "UNDELIVERED_WRONG_ITEM", "UNDELIVERED_SERVER_OUTAGE",
-        "UNDELIVERED_OTHER",
-    ]
-    static let refundPreferences = ["DECLINE", "GRANT_FULL", "GRANT_PRORATED"]
-
     /// Apple's numbers for where content was used, and for the state of an account; 0 means "not declared".
     private static let platforms: ClosedRange<Int64> = 0...2
     private static let userStatuses: ClosedRange<Int64> = 0...4
@@ -40,19 +32,19 @@ public struct UsageRecord: Sendable {
     public init(_ json: JSONValue) throws(Fault) {
         guard let object = json.object else { throw Fault(reason: "must be an object, not \(json.kindInWords)") }
         let version = RecordType.usage.version
-        guard object["v"] == .integer(Int64(version)) else { throw Fault(reason: "v must be \(version)") }
-        guard let id = object["originalTransactionId"]?.string, !id.isEmpty else {
+        guard json[MemberName.v] == .integer(Int64(version)) else { throw Fault(reason: "v must be \(version)") }
+        guard let id = json[MemberName.originalTransactionId]?.string, !id.isEmpty else {
             throw Fault(reason: "originalTransactionId must be a string that is not empty")
         }
         guard id.utf8.count <= Self.limitIdentifierBytes else {
             throw Fault(reason: "originalTransactionId must have \(Self.limitIdentifierBytes) digits at most")
         }
         for (name, kind) in Self.kinds {
-            guard let value = object[name], value != .null else { continue }
-            if let problem = kind.problem(value) { throw Fault(reason: "\(name) must be \(problem)") }
+            guard let value = json[name], value != .null else { continue }
+            if let problem = kind.problem(value) { throw Fault(reason: "\(name.text) must be \(problem)") }
         }
         originalTransactionId = id
-        environment = object["environment"]?.string.flatMap { name in
+        environment = json[MemberName.environment]?.string.flatMap { name in
             Environment.allCases.first { $0.nameOfApple == name }
         }
         ignored = object.members.map(\.name).filter { !Self.isKnown($0) }
@@ -90,14 +82,16 @@ public struct UsageRecord: Sendable {
 
     /// By bytes: == would also accept other spellings that Unicode treats as equal.
     private static func isKnown(_ name: String) -> Bool {
-        (["v", "originalTransactionId"] + kinds.map(\.name)).contains { $0.utf8.elementsEqual(name.utf8) }
+        ([.v, .originalTransactionId] + kinds.map(\.name)).contains { known in
+            known.text.withUTF8Buffer { $0.elementsEqual(name.utf8) }
+        }
     }
 
-    private static let kinds: [(name: String, kind: Kind)] = [
-        ("transactionId", .identifier), ("consented", .bool), ("consentedAt", .integer),
-        ("deliveryStatus", .word(deliveryStatuses)), ("sampleContentProvided", .bool),
-        ("consumptionPercentage", .percentage), ("refundPreference", .word(refundPreferences)),
-        ("accountCreatedAt", .integer), ("playTimeSeconds", .integer), ("userStatus", .number(userStatuses)),
-        ("platform", .number(platforms)), ("environment", .word(Environment.allCases.map(\.nameOfApple))),
+    private static let kinds: [(name: MemberName, kind: Kind)] = [
+        (.transactionId, .identifier), (.consented, .bool), (.consentedAt, .integer),
+        (.deliveryStatus, .word(DeliveryStatus.allCases.map(\.rawValue))), (.sampleContentProvided, .bool),
+        (.consumptionPercentage, .percentage), (.refundPreference, .word(RefundPreference.allCases.map(\.rawValue))),
+        (.accountCreatedAt, .integer), (.playTimeSeconds, .integer), (.userStatus, .number(userStatuses)),
+        (.platform, .number(platforms)), (.environment, .word(Environment.allCases.map(\.nameOfApple))),
     ]
 }

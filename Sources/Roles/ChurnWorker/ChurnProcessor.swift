@@ -7,6 +7,7 @@ internal import JSON
 public import Log
 internal import Notices
 public import NotificationWorker
+internal import Records
 public import Runtime
 internal import Telemetry
 public import Zone

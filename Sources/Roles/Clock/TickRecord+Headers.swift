@@ -1,6 +1,5 @@
 // The headers of a tick, for both tickers.
 
-import Contract
 import Log
 import Records
 

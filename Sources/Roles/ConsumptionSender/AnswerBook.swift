@@ -6,6 +6,7 @@ internal import Follow
 internal import JSON
 internal import Log
 internal import Notices
+internal import Records
 internal import Telemetry
 
 /// In memory: open answers are at most half a day old, and are read again when the partition moves.

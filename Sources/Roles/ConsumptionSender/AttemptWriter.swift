@@ -1,10 +1,10 @@
 // Writes rows of `consumption-attempts`: Apple's response is recorded before anything else happens.
 
 internal import Consumption
-internal import Contract
 internal import JSON
 internal import Log
 internal import Platform
+internal import Records
 internal import Telemetry
 
 struct AttemptRow {

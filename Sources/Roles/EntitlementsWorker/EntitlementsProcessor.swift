@@ -6,6 +6,7 @@ import JSON
 public import Log
 internal import Notices
 public import NotificationWorker
+internal import Records
 public import Runtime
 import Telemetry
 

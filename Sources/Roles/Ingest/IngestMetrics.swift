@@ -96,7 +96,7 @@ final class IngestMetrics: Sendable {
             "perennial_ingest_usage_ignored_total",
             help: "Members of usage records that have no meaning; the answer names them.")
         usageRecords = registry.counter("perennial_ingest_usage_records_total", help: "Usage records that Kafka has.")
-        for flag in VerifiedNotification.flagNames { _ = counter(ofFlag: flag) }
+        for flag in Verifier.flagNames { _ = counter(ofFlag: flag) }
         know(bundles)
     }
 

@@ -3,6 +3,7 @@
 import AppStore
 import HTTP
 import Platform
+import Records
 import Telemetry
 
 final class NotificationIntake: Sendable {

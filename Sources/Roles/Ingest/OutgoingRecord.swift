@@ -1,6 +1,6 @@
 // The records that ingest writes, each with its topic and environment.
 
-public import AppStore
+import AppStore
 public import Contract
 import Crypto
 public import Log

@@ -3,6 +3,7 @@
 public import AppStore
 import Crypto
 public import Platform
+public import Records
 import Revocation
 import Synchronization
 

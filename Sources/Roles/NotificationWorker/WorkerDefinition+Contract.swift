@@ -2,6 +2,7 @@
 
 public import Contract
 public import Log
+public import Records
 public import Runtime
 
 extension WorkerDefinition {

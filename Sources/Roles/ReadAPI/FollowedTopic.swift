@@ -1,6 +1,7 @@
 // The topics that the read API follows, and where it stores them.
 
 internal import Contract
+internal import Records
 
 /// Partition p of all topics is kept in one store: their positions move together, and a store that cannot be used is
 /// rebuilt as a whole.

@@ -6,6 +6,7 @@ internal import Contract
 internal import JSON
 internal import Log
 internal import Notices
+internal import Records
 
 /// Judges records of all partitions, one after the other. Used on one thread.
 final class RecordJudge {

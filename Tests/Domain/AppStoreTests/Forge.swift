@@ -1,6 +1,7 @@
 import AppStore
 import Contract
 import Crypto
+import Records
 
 /// Makes chains like Apple's, and signs any bytes.
 struct Forge: Sendable {

@@ -2,6 +2,7 @@ import AppStore
 import Contract
 import Crypto
 import KafkaTestKit
+import Records
 import Testing
 
 /// Rows 21 to 40 of the list of attacks: the signed content, and the body around it.

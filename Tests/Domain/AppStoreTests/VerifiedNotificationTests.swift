@@ -2,6 +2,7 @@ import AppStore
 import Contract
 import Crypto
 import JSON
+import Records
 import Testing
 
 private func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }

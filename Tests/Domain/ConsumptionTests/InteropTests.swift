@@ -1,6 +1,7 @@
 import JSON
 import KafkaTestKit
 import MakeBelieve
+import Records
 import Testing
 
 @testable import Consumption

@@ -1,5 +1,6 @@
 import Consumption
 import Foundation
+import Records
 import Testing
 
 /// Compares docs/reference/refund-policy.md with the program.

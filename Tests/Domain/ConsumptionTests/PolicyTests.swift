@@ -1,5 +1,6 @@
 import Consumption
 import Notices
+import Records
 import Testing
 
 @Suite struct `A refund policy` {

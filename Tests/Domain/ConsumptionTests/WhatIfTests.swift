@@ -1,6 +1,7 @@
 import Consumption
 import JSON
 import Notices
+import Records
 import Testing
 
 @Suite struct `Another policy asked later` {

@@ -115,16 +115,6 @@ private func setting(_ name: String, of id: TopicID) -> String? {
     }
 }
 
-@Suite struct `Headers` {
-    @Test func `name type and schema as the contract does`() {
-        #expect(
-            RecordType.allCases.map(\.schema) == [
-                "notification/1", "tick/1", "entitlement/1", "entitlement-event/1", "account/1", "churn-cell/1",
-                "churn-event/1", "usage/1", "consumption/1", "consumption-attempt/1",
-            ])
-    }
-}
-
 @Suite struct `A period` {
     @Test(arguments: [
         ("P30D", [0, 0, 0, 30]), ("P1Y6M", [1, 6, 0, 0]), ("P2W", [0, 0, 2, 0]), ("P1Y2M3W4D", [1, 2, 3, 4]),

@@ -1,6 +1,4 @@
-import AppStore
 import Contract
-import Crypto
 import JSON
 import Records
 import Schemas
@@ -197,5 +195,46 @@ private let renewal = #"{"originalTransactionId":"1","environment":"Production",
         #expect(schema.problems(of: json) == [])
         #expect(Set(try #require(json.object).members.map(\.name)) == schema.properties)
         #expect(schema.required == ["v", "originalTransactionId"])
+    }
+}
+
+@Suite struct `The type of a record` {
+    @Test func `and its schema are called as in the contract`() {
+        #expect(
+            RecordType.allCases.map(\.schema) == [
+                "notification/1", "tick/1", "entitlement/1", "entitlement-event/1", "account/1", "churn-cell/1",
+                "churn-event/1", "usage/1", "consumption/1", "consumption-attempt/1",
+            ])
+    }
+}
+
+@Suite struct `Apple's reason for an end` {
+    @Test func `is a number in a renewal info`() {
+        #expect(
+            (0...6).map { EndReason(expirationIntent: $0) } == [
+                .other, .voluntary, .billing, .price, .unavailable, .other, .other,
+            ])
+    }
+
+    @Test func `is a word in EXPIRED, where another word says nothing`() {
+        func reason(_ subtype: String) -> EndReason? {
+            bytes(subtype).withUnsafeBufferPointer { EndReason(expiredSubtype: $0) }
+        }
+        #expect(
+            ["VOLUNTARY", "BILLING_RETRY", "PRICE_INCREASE", "PRODUCT_NOT_FOR_SALE"].map(reason) == [
+                .voluntary, .billing, .price, .unavailable,
+            ])
+        for other in ["", "VOLUNTAR", "VOLUNTARY2", "voluntary", "UPGRADE"] { #expect(reason(other) == nil) }
+    }
+}
+
+@Suite struct `Apple's type of an offer` {
+    @Test func `has a word, which stands for it again`() {
+        #expect(
+            (0...5).map { OfferType.word(of: $0) } == ["0", "introductory", "promotional", "code", "win_back", "5"])
+        for type: Int64 in [.min, 0, 1, 2, 3, 4, 5, .max] {
+            #expect(OfferType.type(of: OfferType.word(of: type)) == type)
+        }
+        #expect(OfferType.type(of: "gift") == nil)
     }
 }

@@ -268,8 +268,8 @@ final class SenderBench {
         }
         change(&record)
         try feed(
-            0, partition, key: "o-\(id)", record.value, type: RecordType.consumption.rawValue,
-            schema: RecordType.consumption.schema, timestamp: timestamp)
+            0, partition, key: "o-\(id)", record.value, type: "consumption", schema: "consumption/1",
+            timestamp: timestamp)
     }
 
     func decide(_ id: String, in time: Duration = .seconds(43_200), partition: Int32 = 0, app: String = SenderBench.app)

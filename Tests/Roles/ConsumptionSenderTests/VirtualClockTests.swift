@@ -64,7 +64,7 @@ private final class Duo {
             }
         }
         try simulation.feed(
-            input: 0, partition: partition, key: key, value: json.bytes, headers: Self.headers(.notification))
+            input: 0, partition: partition, key: key, value: json.bytes, headers: Self.headers("notification"))
     }
 
     func consent(
@@ -80,11 +80,11 @@ private final class Duo {
             json.member("refundPreference", preference)
         }
         try simulation.feed(
-            input: 1, partition: partition, key: key, value: json.bytes, headers: Self.headers(.usage))
+            input: 1, partition: partition, key: key, value: json.bytes, headers: Self.headers("usage"))
     }
 
-    private static func headers(_ type: RecordType) -> [RecordHeader] {
-        [RecordHeader("type", type.rawValue), RecordHeader("schema", type.schema)]
+    private static func headers(_ type: String) -> [RecordHeader] {
+        [RecordHeader("type", type), RecordHeader("schema", "\(type)/1")]
     }
 
     /// One step each of the worker, its restorer and the sender, for this many milliseconds.

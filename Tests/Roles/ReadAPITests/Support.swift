@@ -8,6 +8,7 @@ import KafkaTestKit
 import Log
 import MemoryLog
 import Platform
+import Records
 import Store
 import Synchronization
 import Telemetry

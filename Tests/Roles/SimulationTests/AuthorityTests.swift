@@ -2,6 +2,7 @@ import AppStore
 import Contract
 import Crypto
 import JSON
+import Records
 import Simulation
 import Testing
 

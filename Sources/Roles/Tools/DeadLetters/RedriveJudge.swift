@@ -4,6 +4,7 @@ import AppStore
 import Configuration
 import Crypto
 import Platform
+import Records
 import Revocation
 import Telemetry
 

@@ -3,6 +3,7 @@
 import Comparison
 import Contract
 import Log
+import Records
 
 /// What `diff` knows about one output topic.
 struct DiffedTopic: Sendable {

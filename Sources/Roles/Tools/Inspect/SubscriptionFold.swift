@@ -5,6 +5,7 @@ import Entitlements
 import JSON
 import Log
 import Notices
+import Records
 
 /// One record of `notifications`.
 struct ToldNotification: Sendable {
@@ -30,7 +31,7 @@ struct ToldNotification: Sendable {
         type = reading.type.map { "\($0)" }
         subtype = reading.subtype.map { "\($0)" }
         signedDate = reading.signedDate
-        source = document.member("source", of: document.root).flatMap { document.text($0.value) }
+        source = document.member(MemberName.source.text, of: document.root).flatMap { document.text($0.value) }
         facts = reading.facts
         self.clock = clock
     }
@@ -78,13 +79,15 @@ final class SubscriptionFold {
         self.clock = clock
         // All other records, including ticks, are not parsed.
         guard let found = record.key, equal(found, key) else { return }
-        guard let type = record.header(HeaderName.type), equal(type, Self.type) else { return }
-        if let schema = record.header(HeaderName.schema), !equal(schema, Self.schema) { return unreadable += 1 }
+        guard let type = record.header("type"), equal(type, Self.type) else { return }
+        if let schema = record.header("schema"), !equal(schema, Self.schema) { return unreadable += 1 }
         guard let value = record.value else { return unreadable += 1 }
         do throws(JSONFault) { try document.read(value) } catch { return unreadable += 1 }
         told.append(ToldNotification(record, document, clock: clock))
-        if let transaction = document.member("transaction", of: document.root)?.value,
-            let date = document.member("originalPurchaseDate", of: transaction).flatMap({ document.integer($0.value) })
+        if let transaction = document.member(MemberName.transaction.text, of: document.root)?.value,
+            let date = document.member(MemberName.originalPurchaseDate.text, of: transaction).flatMap({
+                document.integer($0.value)
+            })
         {
             firstPurchase = min(firstPurchase ?? date, date)
         }

@@ -2,6 +2,7 @@
 
 import Entitlements
 import Notices
+import Records
 
 /// Each column is a piece of time, and shows its longest state.
 struct TimelineGraphic {
@@ -112,5 +113,5 @@ struct TimelineGraphic {
 }
 
 extension Timeline.Purchase {
-    var isFreeTrial: Bool { transaction.offer?.discount == "FREE_TRIAL" }
+    var isFreeTrial: Bool { transaction.offer?.discount == Text(AppleWord.freeTrial) }
 }

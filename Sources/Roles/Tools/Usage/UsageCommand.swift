@@ -5,6 +5,7 @@ package import CommandLine
 import Configuration
 import JSON
 import Platform
+import Records
 import Settings
 
 extension Command {
@@ -99,7 +100,7 @@ struct UsageOptions {
     }
 
     private static func record(_ invocation: Invocation) throws(SettingFault) -> [UInt8] {
-        var members: [(name: String, value: JSONValue)] = [("v", .integer(1))]
+        var members: [(name: String, value: JSONValue)] = [("v", .integer(Int64(RecordType.usage.version)))]
         for (member, kind, _, _) in kinds {
             guard let text = invocation.option(member) else { continue }
             members.append((member, try value(text, kind, of: member)))

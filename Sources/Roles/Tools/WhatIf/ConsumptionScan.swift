@@ -7,6 +7,7 @@ import Contract
 import JSON
 import Log
 import Platform
+import Records
 import Settings
 
 /// One thread.
@@ -65,8 +66,8 @@ final class ConsumptionScan {
     }
 
     private func read(_ record: borrowing RecordView) -> ConsumptionRecord? {
-        if let type = record.header(HeaderName.type), !equal(type, Self.type) { return nil }
-        if let schema = record.header(HeaderName.schema), !equal(schema, Self.schema) { return refused() }
+        if let type = record.header("type"), !equal(type, Self.type) { return nil }
+        if let schema = record.header("schema"), !equal(schema, Self.schema) { return refused() }
         guard let value = record.value else { return refused() }
         do throws(JSONFault) { try json.read(value) } catch { return refused() }
         return ConsumptionRecord(json) ?? refused()

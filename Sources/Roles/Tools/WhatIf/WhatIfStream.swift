@@ -5,6 +5,7 @@ import Consumption
 import Contract
 import JSON
 import Notices
+import Records
 
 /// Changes are written as they are found, one per line, so that memory does not grow with their number.
 struct WhatIfStream {

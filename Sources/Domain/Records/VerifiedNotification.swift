@@ -33,8 +33,6 @@ public struct VerifiedNotification: Sendable {
     public let leafSerial: String
     /// Accepted differences from Apple's documentation, in words for a metric label: "no_renewal_info".
     public let flags: [String]
-    /// All possible flags.
-    public static var flagNames: [String] { Flags.names }
 
     public init(
         environment: Contract.Environment, notificationUUID: String, notificationType: String, subtype: String?,
