@@ -181,6 +181,23 @@ import Zone
         #expect(try shown(answer, "mrrNew") == "519.48")
     }
 
+    @Test func `of a later build are left out, and it says that it is too old for them`() throws {
+        // All that this build would look for is there, but it may mean something else.
+        let value = """
+            {"v":2,"partition":2,"day":"2026-11-28","bundleId":"com.example.app","productId":"pro.monthly",\
+            "billingPlan":"BILLED_UPFRONT","storefront":"USA","currency":"USD","counts":{"started":1},\
+            "money":{"mrrNew":5000},"asOf":1,"offset":1}
+            """
+        try desk.write(desk.key("2026-11-28", "pro.monthly", "USD", 2), value, partition: 2, version: 2)
+        let answer = try desk.inspect(MetricsDesk.month)
+        #expect(answer.code == .done)
+        #expect(
+            answer.messages.first
+                == "perennial inspect: \(desk.topic): a record has the schema churn-cell/2, and this build reads up to 1: "
+                + "upgrade the perennial that reads it")
+        #expect(try shown(answer, "mrrNew") == "519.48")
+    }
+
     @Test func `of days before anything was counted are nothing, and no failure`() throws {
         let past = ["--from", "2020-01-01", "--to", "2020-01-03"]
         let first = "nothing was counted up to then; the first day with numbers is 2026-10-01"

@@ -278,6 +278,34 @@ import WorkerTestKit
         #expect(report["notifications"]?.array?.count == 2)
     }
 
+    /// Answering without a record that only a later build understands may be wrong: the person who asks must know.
+    @Test(arguments: [
+        (TopicID.notifications, "notification"), (.entitlements, "entitlement"), (.accounts, "account"),
+    ])
+    func `says that it is too old for a record of a later build`(_ topic: TopicID, _ type: String) throws {
+        try desk.tell(Story.id, told("SUBSCRIBED", on: start, bought("9", start, to: end)))
+        try desk.work()
+        let key = topic == .accounts ? "\(InspectDesk.token)|\(Story.id)" : Story.id
+        let home = InspectDesk.partition(of: topic == .accounts ? InspectDesk.token : Story.id)
+        let name = desk.names.topic(topic)
+        let writer = try desk.simulation.log.openWriter(WriterOptions(name: "later", topics: [name]))
+        let arguments = topic == .accounts ? ["account", InspectDesk.token] : ["subscription", Story.id]
+        for version in 1...2 {
+            let batch = OutputBatch()
+            batch.append(
+                topic: 0, partition: home, timestamp: at("2026-10-12"), key: Array(key.utf8),
+                value: Array("{\"v\":\(version)}".utf8),
+                headers: [RecordHeader("type", type), RecordHeader("schema", "\(type)/\(version)")])
+            _ = try writer.append(batch, by: Deadline(after: .seconds(30)))
+            let answer = try desk.inspect(arguments)
+            #expect(answer.code == .done)
+            let words =
+                "perennial inspect: \(name): a record has the schema \(type)/2, and this build reads up to 1: upgrade the "
+                + "perennial that reads it"
+            #expect(answer.messages.contains(words) == (version == 2), "\(answer.messages)")
+        }
+    }
+
     @Test func `with a lapse that is shorter than a column shows it`() throws {
         let id = "2000000000000079"
         try desk.tell(

@@ -49,11 +49,11 @@ final class MetricsDesk {
         try write(key(day, product, currency, partition), value, partition: partition)
     }
 
-    func write(_ key: String, _ value: String?, partition: Int32 = 0) throws {
+    func write(_ key: String, _ value: String?, partition: Int32 = 0, version: Int = 1) throws {
         let batch = OutputBatch()
         batch.append(
             topic: 0, partition: partition, timestamp: asOf, key: Array(key.utf8), value: value.map { Array($0.utf8) },
-            headers: [RecordHeader("type", "churn-cell"), RecordHeader("schema", "churn-cell/1")]
+            headers: [RecordHeader("type", "churn-cell"), RecordHeader("schema", "churn-cell/\(version)")]
                 + (rules.map { [RecordHeader("rules", $0)] } ?? []))
         _ = try writer.append(batch, by: Deadline(after: .seconds(60)))
     }

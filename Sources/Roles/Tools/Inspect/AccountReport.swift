@@ -7,6 +7,7 @@ import Entitlements
 import JSON
 import Log
 import Platform
+import Records
 
 struct AccountReport: Sendable {
     /// One record of `accounts`, unchanged.
@@ -39,6 +40,7 @@ struct AccountReport: Sendable {
 final class BindingFold {
     private let beginning: [UInt8]
     private var document = JSONDocument()
+    private(set) var headers = HeaderCheck(.account)
     private var found: [[UInt8]: AccountReport.Binding] = [:]
     private(set) var clock: Int64?
 
@@ -52,8 +54,11 @@ final class BindingFold {
             found[id] = nil
             return
         }
+        let meaning = headers.meaning(of: record)
+        if meaning == .unknownType { return }
         found[id] = AccountReport.Binding(
-            originalTransactionId: id, offset: record.offset, bytes: value, subscription: read(value))
+            originalTransactionId: id, offset: record.offset, bytes: value,
+            subscription: meaning == .known ? read(value) : nil)
     }
 
     private func read(_ value: [UInt8]) -> AccountSubscription? {
@@ -78,6 +83,7 @@ extension InspectRun {
         let scan = PartitionScan(reader: reader, partition: TopicPartition(topic, partition))
         let position = try scan.run(progress: { progress.update($0) { "\(scan.partition)" } }) { fold.add($0) }
         progress.end()
+        tell(fold.headers, topic)
         let bindings = fold.bindings
         guard !bindings.isEmpty else {
             output.message(

@@ -24,6 +24,7 @@ extension InspectRun {
             isEnough: { query.id != nil && !fold.isEmpty }
         ) { record, _ in fold.add(record) }
         progress.end()
+        tell(scan.headers, topic)
         if scan.unreadable > 0 {
             output.message(
                 "perennial inspect: \(scan.unreadable) records of \(topic) were written by another version; they are left out"

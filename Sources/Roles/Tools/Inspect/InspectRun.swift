@@ -9,6 +9,7 @@ import JSON
 import Log
 import Platform
 import ReadAPI
+import Records
 
 struct InspectRun {
     let query: InspectQuery
@@ -51,17 +52,22 @@ struct InspectRun {
         defer { reader.close(by: Deadline(after: .seconds(5))) }
 
         var published: PublishedValue?
+        var headers = HeaderCheck(.entitlement)
         var progress = ProgressBar.standardError()
         if hasEntitlements {
             let answers = PartitionScan(reader: reader, partition: TopicPartition(entitlements, partition))
             try answers.run(progress: { progress.update($0) { "\(answers.partition)" } }) { record in
-                if let found = record.key, equal(found, key) { published = PublishedValue(record) }
+                guard let found = record.key, equal(found, key) else { return }
+                published = PublishedValue(record)
+                _ = headers.meaning(of: record)
             }
         }
         // Read after the value, so that all notifications of the value are read.
         let told = PartitionScan(reader: reader, partition: TopicPartition(notifications, partition))
         let (fold, position) = try whatWasTold(of: key, published, told, &progress)
         progress.end()
+        tell(headers, entitlements)
+        tell(fold.headers, notifications)
 
         guard fold.count > 0 || fold.unreadable > 0 || published != nil else {
             let topics = hasEntitlements ? "\(notifications) and \(entitlements)" : notifications
@@ -151,6 +157,11 @@ struct InspectRun {
         guard count == partitions else {
             throw ToolFault(.wrongUsage, LogFault.partitions(of: topic, are: count, not: partitions).words)
         }
+    }
+
+    /// Says that this build is too old for the topic, if it is.
+    func tell(_ headers: HeaderCheck, _ topic: String) {
+        if let words = headers.tooNew { output.message("perennial inspect: \(topic): \(words)") }
     }
 
     var otherEnvironment: String {

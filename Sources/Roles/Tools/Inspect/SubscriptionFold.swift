@@ -56,6 +56,7 @@ final class SubscriptionFold {
     private let limit: Int
     private let key: [UInt8]
     private var document = JSONDocument()
+    private(set) var headers = HeaderCheck(.notification)
     /// In the order of the log, repetitions included.
     private(set) var told: [ToldNotification] = []
     private(set) var olderCount = 0
@@ -79,8 +80,11 @@ final class SubscriptionFold {
         self.clock = clock
         // All other records, including ticks, are not parsed.
         guard let found = record.key, equal(found, key) else { return }
-        guard let type = record.header("type"), equal(type, Self.type) else { return }
-        if let schema = record.header("schema"), !equal(schema, Self.schema) { return unreadable += 1 }
+        switch headers.meaning(of: record) {
+        case .known: break
+        case .unknownType, .strange(.type): return
+        case .newer, .strange(.schema): return unreadable += 1
+        }
         guard let value = record.value else { return unreadable += 1 }
         do throws(JSONFault) { try document.read(value) } catch { return unreadable += 1 }
         told.append(ToldNotification(record, document, clock: clock))
@@ -97,9 +101,6 @@ final class SubscriptionFold {
         told.removeFirst(limit)
         olderCount += limit
     }
-
-    private static let type = Array(RecordType.notification.rawValue.utf8)
-    private static let schema = Array(RecordType.notification.schema.utf8)
 
     /// - Parameter isIncluded: selects kept notifications; older ones are always included.
     func facts(where isIncluded: (ToldNotification) -> Bool = { _ in true }) -> Facts {

@@ -26,6 +26,7 @@ final class ConsumptionScan {
     private let reader: any LogReader
     private let topic: String
     private var json = JSONDocument()
+    private(set) var headers = HeaderCheck(.consumption)
     private(set) var places: [Place] = []
     /// Records that this version cannot read.
     private(set) var unreadable = 0
@@ -66,8 +67,11 @@ final class ConsumptionScan {
     }
 
     private func read(_ record: borrowing RecordView) -> ConsumptionRecord? {
-        if let type = record.header("type"), !equal(type, Self.type) { return nil }
-        if let schema = record.header("schema"), !equal(schema, Self.schema) { return refused() }
+        switch headers.meaning(of: record) {
+        case .known: break
+        case .unknownType: return nil
+        case .newer, .strange: return refused()
+        }
         guard let value = record.value else { return refused() }
         do throws(JSONFault) { try json.read(value) } catch { return refused() }
         return ConsumptionRecord(json) ?? refused()
@@ -77,9 +81,6 @@ final class ConsumptionScan {
         unreadable += 1
         return nil
     }
-
-    private static let type = Array(RecordType.consumption.rawValue.utf8)
-    private static let schema = Array(RecordType.consumption.schema.utf8)
 
     func writePosition(to json: inout JSONWriter) {
         json.array { list in

@@ -128,6 +128,7 @@ struct WhatIfRun {
             }
         }
         progress.end()
+        if let words = scan.headers.tooNew { output.message("perennial consumption: \(topic): \(words)") }
         report.unreadable += scan.unreadable
         if query.isJSON {
             changes.end(report, scan)

@@ -7,10 +7,12 @@ import Contract
 import JSON
 import Log
 import Platform
+import Records
 
 /// The last cells of one partition. One thread.
 final class CellFold {
     private var document = JSONDocument()
+    private(set) var headers = HeaderCheck(.churnCell)
     private var cells: [[UInt8]: (sums: PackedSums, asOf: Int64)] = [:]
     private(set) var clock: Int64?
     /// Records that this version cannot read.
@@ -26,8 +28,15 @@ final class CellFold {
         if let rules { hasOtherRules = rules.differ(from: record.header(HeaderName.rules)) }
         clock = max(clock ?? record.timestamp, record.timestamp)
         guard let key = record.copyOfKey() else { return unreadable += 1 }
+        guard let value = record.value else {
+            cells[key] = nil
+            return
+        }
+        let meaning = headers.meaning(of: record)
+        if meaning == .unknownType { return }
+        // The earlier value of the cell is not current any more.
         cells[key] = nil
-        guard let value = record.value else { return }
+        guard meaning == .known else { return unreadable += 1 }
         do throws(JSONFault) { try document.read(value) } catch { return unreadable += 1 }
         guard let cell = CellRecord(document), cell.key.bytes == key else { return unreadable += 1 }
         cells[key] = (PackedSums(cell.sums), cell.mark.asOf)
@@ -51,6 +60,7 @@ extension InspectRun {
         var table = CellTable()
         var unreadable = 0
         var hasOtherRules = false
+        var headers = HeaderCheck(.churnCell)
         var progress = ProgressBar.standardError()
         var places: [(end: NextOffset, clock: Int64?)] = []
         for number in 0..<partitions {
@@ -63,9 +73,11 @@ extension InspectRun {
             fold.add(to: &table)
             unreadable += fold.unreadable
             if fold.hasOtherRules { hasOtherRules = true }
+            if fold.headers.tooNew != nil { headers = fold.headers }
             places.append((end, fold.clock))
         }
         progress.end()
+        tell(headers, topic)
         if unreadable > 0 {
             output.message(
                 "perennial inspect: this version cannot read \(unreadable) records of \(topic); they are left out")
