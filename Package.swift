@@ -226,8 +226,8 @@ let tests: [Target] = [
     .testTarget(
         name: "ChurnTests",
         dependencies: [
-            "Churn", "Configuration", "Contract", "Crypto", "JSON", "MakeBelieve", "Notices", "PlainChurn",
-            "Simulation", "Zone",
+            "Churn", "Configuration", "Contract", "Crypto", "Entitlements", "JSON", "MakeBelieve", "Notices",
+            "PlainChurn", "Simulation", "Zone",
         ],
         exclude: ["Numbers.md"]),
     .testTarget(
