@@ -49,7 +49,7 @@ struct SettingsHelp {
     var text: String {
         let blocks = rows.map { row in
             """
-            \(row.key) (\(row.defaultText))
+            \(row.key) (\(row.defaultText.filter { $0 != "`" }))
                 \(row.effect.filter { $0 != "`" })
                 Values: \(row.values)
                 Read by: \(row.readers)

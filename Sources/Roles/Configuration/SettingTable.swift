@@ -22,7 +22,7 @@ public enum SettingTable {
         // Kafka itself has trouble above some thousand partitions. The limit finds a mistyped number before topics are created.
         "partitions", default: "12", .integer(1...10_000), for: .onTopics,
         "Number of partitions of every topic. A topic with another number is refused, because keys would be in other "
-            + "partitions.")
+            + "partitions. It cannot be changed once the topics exist.")
     static let replicationFactor = setting(
         // A 16-bit number in the protocol.
         "topics.replication.factor", default: "3", .integer(1...32_767), for: [.topics],
@@ -80,8 +80,8 @@ public enum SettingTable {
         "Requests in flight at the same time. Ingest answers more with 503.")
     static let ingestRepeated = setting(
         "ingest.repeated.ms", default: "10800000", .integer(0...86_400_000), for: [.ingest],
-        "How long, and at most twice as long, ingest remembers a notification that Kafka has acknowledged: a "
-            + "repetition is answered 200 and not written again. 0: every repetition is written.")
+        "Ingest remembers a notification that Kafka has acknowledged for at least this time, and at most twice this "
+            + "time. A repetition in that time is answered 200 and not written again. 0: every repetition is written.")
     static let ingestMaxBufferedBytes = setting(
         "ingest.max.buffered.bytes", default: "67108864", .integer(1_048_576...1 << 40), for: [.ingest],
         "Memory for the bodies of all requests in flight together. Ingest answers more with 503.")
@@ -123,7 +123,8 @@ public enum SettingTable {
     static let workerSlot = setting(
         "worker.slot", default: "auto", .workerSlot, for: .runWorkers + [.promote],
         "Stable number of this replica. `auto`: the number after the last `-` of the host name (`worker-3`). A host "
-            + "name without such a number makes the replica a dynamic member of the group, without a slot.")
+            + "name without such a number makes the replica a dynamic member of the group, without a slot. Two processes "
+            + "of one worker must never have the same slot: each would stop the other.")
     static let workerLeave = setting(
         "worker.leave", default: "false", .flag, for: .runWorkers,
         "Leave the group on SIGTERM, for a planned scale-in. Otherwise the group keeps the partitions of this replica "
@@ -131,16 +132,19 @@ public enum SettingTable {
     static let commitInterval = setting(
         // At most half of the transaction timeout of a live worker.
         "commit.interval.ms", default: "20", .integer(1...5000), for: .runWorkers,
-        "Longest time between two commits. A worker that has read its input to the end commits at once. A replay waits "
-            + "at least a second.")
+        "Longest time between two commits. If it is longer, a worker with a backlog makes fewer and larger transactions, "
+            + "and readers see its results later. A worker that has read its input to the end commits at once. A replay "
+            + "waits at least a second.")
     static let tickInterval = setting(
         "tick.interval.ms", default: "60000", .integer(100...3_600_000), for: [.ingest, .clock],
-        "If nothing is written to a partition for this long, a tick is written to move its clock.")
+        "If nothing is written to a partition of `notifications` for this long, a tick is written, so that its clock "
+            + "moves on. What happens by time alone, such as the end of access, is published later by up to this time.")
     static let entitlementsLeeway = setting(
         // Apple's own longest grace period is 28 days.
         "entitlements.leeway.ms", default: "3600000", note: "60000 in sandbox", .integer(0...28 * 86_400_000),
         for: [.entitlements, .replay, .promote, .inspect],
-        "How long access lasts after the end of a period while the notification about the renewal has not arrived.")
+        "How long access lasts after the end of a period while the notification about the renewal has not arrived. To "
+            + "change it, run a replay and promote it: a restart would apply it only to what changes afterwards.")
     static let churnZone = setting(
         "churn.zone", default: "UTC", .zone, for: [.churn, .replay, .diff, .promote, .api, .inspect],
         "Time zone of the days that churn counts by.")

@@ -109,8 +109,9 @@ struct LetterQuery: Sendable {
         let prefix = name.lowercased()
         guard isLongEnough, prefix.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
             throw SettingFault(
-                "a letter is PARTITION:OFFSET, or at least \(Self.shortestKeyPrefix) digits of its key, not \(quoted(name))"
-            )
+                "\(quoted(name)) is neither a topic nor a letter: a topic is rejected or a worker "
+                    + "(\(Worker.allCases.map(\.rawValue).joined(separator: ", "))); a letter is PARTITION:OFFSET, or at "
+                    + "least \(Self.shortestKeyPrefix) hexadecimal digits of its key")
         }
         return .key(prefix: prefix)
     }
