@@ -104,7 +104,8 @@ struct SubscriptionReport: Sendable {
         case .renewalExpected, .failsEarly, .grace, .retry, .retryOver, .ended:
             if basis.rule == .ended, let expiry = basis.expiry {
                 return firstTold {
-                    $0.type == AppleWord.expired.description && $0.signedDate == expiry.signedDate && $0.tells(transaction.id)
+                    $0.type == AppleWord.expired.description && $0.signedDate == expiry.signedDate
+                        && $0.tells(transaction.id)
                 }
             }
             if answer.successor != nil { return firstTold { $0.tells(transaction.id) } }
