@@ -135,8 +135,8 @@ let roles: [Target] = [
         name: "Workers",
         dependencies: [
             "ChurnWorker", "Cluster", "CommandLine", "Configuration", "Consumption", "ConsumptionWorker", "Contract",
-            "Crypto", "Entitlements", "EntitlementsWorker", "Kafka", "Log", "NotificationWorker", "Platform",
-            "RocksStore", "Runtime", "Service", "Serving", "Settings", "Telemetry", "Zone",
+            "Crypto", "Entitlements", "EntitlementsWorker", "Log", "NotificationWorker", "Platform", "RocksStore",
+            "Runtime", "Service", "Serving", "Settings", "Telemetry", "Zone",
         ]),
     .target(
         name: "Tools",
