@@ -44,12 +44,14 @@ let engine: [Target] = [
     .target(name: "Platform", dependencies: ["CPlatform"]),
     .target(name: "Log", dependencies: ["Platform"]),
     .target(name: "MemoryLog", dependencies: ["Log", "Platform"]),
-    .target(name: "Store", dependencies: ["CRocksDB", "Platform"]),
+    .target(name: "Store", dependencies: ["Platform"]),
+    .target(name: "RocksStore", dependencies: ["CRocksDB", "Platform", "Store"]),
     .target(name: "Settings", dependencies: ["Platform"]),
     .target(name: "Telemetry", dependencies: ["Platform"]),
     .target(name: "HTTP", dependencies: ["CMicroHTTPD", "CPlatform", "Platform", "Telemetry"]),
     .target(name: "Kafka", dependencies: ["CRDKafka", "JSON", "Log", "Platform"]),
-    .target(name: "Service", dependencies: ["HTTP", "Platform", "Telemetry"]),
+    .target(name: "Service", dependencies: ["Platform", "Telemetry"]),
+    .target(name: "Administration", dependencies: ["HTTP", "Platform", "Service", "Telemetry"]),
     .target(name: "Runtime", dependencies: ["Log", "Platform", "Service", "Store", "Telemetry"]),
     .target(name: "Follow", dependencies: ["Log", "Platform", "Telemetry"]),
     .target(name: "HTTPClient", dependencies: ["CCurl", "CPlatform", "Platform"]),
@@ -61,7 +63,7 @@ let engine: [Target] = [
 let roles: [Target] = [
     .target(
         name: "Configuration",
-        dependencies: ["Contract", "JSON", "Kafka", "Platform", "Settings", "Telemetry", "Zone"]),
+        dependencies: ["Contract", "JSON", "Platform", "Settings", "Telemetry", "Zone"]),
     .target(
         name: "Clock", dependencies: ["Contract", "Kafka", "Log", "Platform", "Records", "Service", "Telemetry"]),
     .target(
@@ -113,10 +115,11 @@ let roles: [Target] = [
     .target(
         name: "Demo",
         dependencies: [
-            "AppStore", "AppStoreAPI", "Churn", "ChurnWorker", "Clock", "CommandLine", "Configuration", "Consumption",
-            "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Entitlements", "EntitlementsWorker",
-            "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "MemoryLog", "Notices", "Platform", "ReadAPI",
-            "Runtime", "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry", "Zone",
+            "AppStore", "AppStoreAPI", "Churn", "ChurnWorker", "Clock", "Cluster", "CommandLine", "Configuration",
+            "Consumption", "ConsumptionSender", "ConsumptionWorker", "Contract", "Crypto", "Entitlements",
+            "EntitlementsWorker", "HTTP", "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "MemoryLog", "Notices",
+            "Platform", "ReadAPI", "Runtime", "Service", "Settings", "Simulation", "Simulator", "Store", "Telemetry",
+            "Zone",
         ]),
     .target(
         name: "Cluster",
@@ -124,11 +127,16 @@ let roles: [Target] = [
             "Configuration", "Contract", "Kafka", "Log", "Platform", "Service", "Settings", "Telemetry",
         ]),
     .target(
+        name: "Serving",
+        dependencies: [
+            "Administration", "Cluster", "CommandLine", "Configuration", "Kafka", "Platform", "Service", "Telemetry",
+        ]),
+    .target(
         name: "Workers",
         dependencies: [
             "ChurnWorker", "Cluster", "CommandLine", "Configuration", "Consumption", "ConsumptionWorker", "Contract",
-            "Crypto", "Entitlements", "EntitlementsWorker", "Kafka", "Log", "NotificationWorker", "Platform", "Runtime",
-            "Service", "Settings", "Telemetry", "Zone",
+            "Crypto", "Entitlements", "EntitlementsWorker", "Log", "NotificationWorker", "Platform", "RocksStore",
+            "Runtime", "Service", "Serving", "Settings", "Telemetry", "Zone",
         ]),
     .target(
         name: "Tools",
@@ -136,14 +144,15 @@ let roles: [Target] = [
             "AppStore", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Cluster", "CommandLine", "Comparison",
             "Configuration", "Consumption", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "HTTP",
             "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Notices", "NotificationWorker", "Platform", "ReadAPI",
-            "Records", "Revocation", "Runtime", "Service", "Settings", "Store", "Telemetry", "Workers", "Zone",
+            "Records", "Revocation", "RocksStore", "Runtime", "Service", "Settings", "Store", "Telemetry", "Workers",
+            "Zone",
         ]),
     .target(
         name: "Roles",
         dependencies: [
             "AppStore", "AppStoreAPI", "Churn", "Clock", "Cluster", "CommandLine", "Configuration", "ConsumptionSender",
-            "Contract", "Crypto", "Demo", "HTTPClient", "Ingest", "JSON", "Kafka", "Platform", "ReadAPI", "Runtime",
-            "Service", "Settings", "Simulator", "Store", "Telemetry", "Tools", "Workers", "Zone",
+            "Contract", "Crypto", "Demo", "HTTPClient", "Ingest", "JSON", "Kafka", "Platform", "ReadAPI", "RocksStore",
+            "Runtime", "Service", "Serving", "Settings", "Simulator", "Store", "Telemetry", "Tools", "Workers", "Zone",
         ]),
     .executableTarget(name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"]),
 ]
@@ -180,19 +189,23 @@ let testSupport: [Target] = [
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/Kits/TruthCheck"),
     .executableTarget(
         name: "ledger-worker",
-        dependencies: ["Kafka", "Ledger", "Log", "Platform", "Runtime", "Service", "Store", "Telemetry"],
+        dependencies: [
+            "Administration", "Kafka", "Ledger", "Log", "Platform", "RocksStore", "Runtime", "Service", "Store",
+            "Telemetry",
+        ],
         path: "Tests/Programs/ledger-worker"),
     .executableTarget(
         name: "transform-worker", dependencies: ["Kafka", "Log", "Platform"],
         path: "Tests/Programs/transform-worker"),
     .executableTarget(
-        name: "service-probe", dependencies: ["Platform", "Service", "Telemetry"],
+        name: "service-probe", dependencies: ["Administration", "Platform", "Service", "Telemetry"],
         path: "Tests/Programs/service-probe"),
     .executableTarget(name: "platform-probe", dependencies: ["Platform"], path: "Tests/Programs/platform-probe"),
     .executableTarget(
         name: "replay-probe", dependencies: ["Ledger", "Log", "LogTestKit", "MemoryLog", "Runtime", "WorkerTestKit"],
         path: "Tests/Programs/replay-probe"),
-    .executableTarget(name: "store-probe", dependencies: ["Platform", "Store"], path: "Tests/Programs/store-probe"),
+    .executableTarget(
+        name: "store-probe", dependencies: ["Platform", "RocksStore", "Store"], path: "Tests/Programs/store-probe"),
     .target(name: "ClockShift", path: "Tests/Programs/clock-shift"),
 ]
 
@@ -203,8 +216,8 @@ let tests: [Target] = [
     .testTarget(
         name: "RuntimeTests",
         dependencies: [
-            "KafkaTestKit", "Ledger", "Log", "LogTestKit", "MemoryLog", "Platform", "Runtime", "Service", "Store",
-            "Telemetry", "TestTraits", "WorkerTestKit", "replay-probe",
+            "KafkaTestKit", "Ledger", "Log", "LogTestKit", "MemoryLog", "Platform", "RocksStore", "Runtime", "Service",
+            "Store", "Telemetry", "TestTraits", "WorkerTestKit", "replay-probe",
         ]),
     .testTarget(
         name: "LogTests",
@@ -212,7 +225,9 @@ let tests: [Target] = [
     .testTarget(
         name: "ExampleTests",
         dependencies: ["Contract", "Log", "MemoryLog", "RenewalsExample", "Runtime", "WorkerTestKit"]),
-    .testTarget(name: "StoreTests", dependencies: ["KafkaTestKit", "Platform", "Store", "TestTraits", "store-probe"]),
+    .testTarget(
+        name: "StoreTests",
+        dependencies: ["KafkaTestKit", "Platform", "RocksStore", "Store", "TestTraits", "store-probe"]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(name: "ComparisonTests", dependencies: ["Comparison"]),
     .testTarget(name: "CryptoTests", dependencies: ["Crypto"], resources: [.copy("Fixtures")]),
@@ -322,7 +337,7 @@ let tests: [Target] = [
         exclude: ["Fixtures"]),
     .testTarget(
         name: "ConfigurationTests",
-        dependencies: ["Configuration", "Contract", "Kafka", "Platform", "Settings", "Zone"]),
+        dependencies: ["Cluster", "Configuration", "Contract", "Kafka", "Platform", "Settings", "Zone"]),
     .testTarget(
         name: "RolesTests",
         dependencies: [
@@ -381,7 +396,7 @@ let package = Package(
     products: [
         .executable(name: "perennial", targets: ["perennial"]),
         .library(name: "Kafka", targets: ["Kafka", "Log", "Platform"]),
-        .library(name: "Store", targets: ["Store"]),
+        .library(name: "Store", targets: ["RocksStore", "Store"]),
         .library(name: "KafkaTestKit", targets: ["KafkaTestKit"]),
         .library(
             name: "Domain",
@@ -395,12 +410,12 @@ let package = Package(
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
         .library(
             name: "Worker",
-            targets: ["Log", "LogTestKit", "MemoryLog", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
+            targets: ["Log", "LogTestKit", "MemoryLog", "RocksStore", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
         // For Tests/Fuzz.
         .library(name: "HTTP", targets: ["HTTP", "Platform", "Telemetry"]),
         // For Tests/Benchmarks.
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
-        .library(name: "ReadAPI", targets: ["ReadAPI", "Service"]),
+        .library(name: "ReadAPI", targets: ["Administration", "ReadAPI", "Service"]),
         // Preloaded into programs under test. It is a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],

@@ -55,7 +55,8 @@ import Testing
         ],
         "engine": [
             ["Platform"], ["Log", "Store", "Settings", "Telemetry", "HTTPClient"],
-            ["MemoryLog", "HTTP", "Kafka", "Follow", "Revocation"], ["Service"], ["Runtime"],
+            ["MemoryLog", "HTTP", "Kafka", "Follow", "Revocation", "RocksStore", "Service"],
+            ["Administration", "Runtime"],
         ],
         "roles": [
             ["Configuration", "NotificationWorker", "AppStoreAPI", "Clock", "ReadAPI", "Simulation"],
@@ -63,7 +64,7 @@ import Testing
                 "Ingest", "EntitlementsWorker", "ChurnWorker", "ConsumptionWorker", "ConsumptionSender", "CommandLine",
                 "Cluster",
             ],
-            ["Simulator", "Workers"], ["Demo", "Tools"], ["Roles"], ["perennial"],
+            ["Serving", "Simulator"], ["Workers"], ["Demo", "Tools"], ["Roles"], ["perennial"],
         ],
     ]
 
@@ -78,6 +79,23 @@ import Testing
                 #expect(higher.isEmpty, "\(target.name) uses \(higher), which is on no lower floor")
             }
         }
+    }
+
+    /// Who uses the first links the second only if a person chose it.
+    @Test(arguments: [
+        ("Runtime", ["HTTP", "Kafka", "RocksStore"]), ("Service", ["HTTP"]), ("Configuration", ["Kafka"]),
+    ])
+    func `keeps implementations out of the modules that need their interface`(_ module: String, _ kept: [String]) {
+        let targets = Dictionary(
+            uniqueKeysWithValues: PackageManifest.layers.values.flatMap { manifest.targets($0) }.map { ($0.name, $0) })
+        var reached: Set<String> = []
+        var waiting = [module]
+        while let name = waiting.popLast() {
+            guard reached.insert(name).inserted, let target = targets[name] else { continue }
+            waiting += target.dependencies
+        }
+        #expect(targets[module] != nil && reached.count > 2)
+        #expect(reached.isDisjoint(with: kept), "\(module) reaches \(reached.intersection(kept))")
     }
 
     /// With this the dependencies of Package.swift are those of the files, and no file imports Foundation: it is slow to load,
@@ -105,7 +123,7 @@ import Testing
     /// The modules that may call a C library. All others use the wrapper.
     private static let wrappers: [String: Set<String>] = [
         "CRDKafka": ["Kafka", "RDKafkaTestKit"],
-        "CRocksDB": ["Store"],
+        "CRocksDB": ["RocksStore"],
         "CRocksDBVersion": ["Tools"],
         "CPlatform": ["HTTP", "HTTPClient", "Platform"],
         "CCrypto": ["Crypto"],

@@ -8,7 +8,7 @@ import Synchronization
 /// The directory of one worker in one environment: a store and crash notes of each partition, and a lock file for each
 /// replica. Replicas on one machine may share it: if a partition moves between them, its store is already there.
 public final class WorkerDirectory: CrashNotesProvider, Sendable {
-    public let stores: RocksStores
+    public let stores: any PartitionStores
     /// Used only by this replica, for partitions whose stores another replica keeps locked.
     public let aside: any PartitionStores
     /// Dynamic replicas that have worked here and have ended.
@@ -19,17 +19,18 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
 
     /// - Parameters:
     ///   - directory: the setting `state.directory`.
-    /// - group: the worker's group; its subdirectory has this name.
-    /// - threads: the number of the worker's threads.
+    ///   - group: the worker's group; its subdirectory has this name.
+    ///   - threads: the number of the worker's threads.
+    ///   - makeStores: makes the stores of a directory, such as `RocksStores.sharing` does.
     public init(
-        directory: String, group: String, replica: Replica, threads: Int = 1, memory: MemoryPlan
+        directory: String, group: String, replica: Replica, threads: Int = 1,
+        makeStores: @escaping @Sendable (_ directory: String) throws(StoreFault) -> any PartitionStores
     ) throws(WorkerEnd) {
         path = "\(directory)/\(group)"
-        let cache = StoreCache(bytes: memory.blockBytes)
-        aside = AsideStores(
-            directory: "\(path)/\(replica.fileName).aside", cache: cache, writeBufferBytes: memory.writeBufferBytes)
+        aside = AsideStores("\(path)/\(replica.fileName).aside", makeStores)
         do throws(StoreFault) {
-            stores = try RocksStores(directory: path, cache: cache, writeBufferBytes: memory.writeBufferBytes)
+            do throws(SystemFailure) { try makeDirectories(path) } catch { throw StoreFault("make", path: path, error) }
+            stores = try makeStores(path)
         } catch {
             throw WorkerEnd("state.directory cannot be used: \(error.words)")
         }
@@ -64,22 +65,21 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
 /// Creates its directory only when it is needed, which is rare.
 private final class AsideStores: PartitionStores {
     private let directory: String
-    private let cache: StoreCache
-    private let writeBufferBytes: Int
+    private let makeStores: @Sendable (_ directory: String) throws(StoreFault) -> any PartitionStores
 
-    init(directory: String, cache: StoreCache, writeBufferBytes: Int) {
+    init(
+        _ directory: String,
+        _ makeStores: @escaping @Sendable (_ directory: String) throws(StoreFault) -> any PartitionStores
+    ) {
         self.directory = directory
-        self.cache = cache
-        self.writeBufferBytes = writeBufferBytes
+        self.makeStores = makeStores
     }
 
-    func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore {
-        try RocksStores(directory: directory, cache: cache, writeBufferBytes: writeBufferBytes).open(partition)
-    }
+    func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore { try makeStores(directory).open(partition) }
 
     func wipe(_ partition: Int32) throws(StoreFault) {
         guard fileExists("\(directory)/\(partition)") else { return }
-        try RocksStores(directory: directory, cache: cache, writeBufferBytes: writeBufferBytes).wipe(partition)
+        try makeStores(directory).wipe(partition)
     }
 }
 

@@ -69,8 +69,6 @@ struct SortedTimers: Sendable {
     /// No piece is empty.
     private var pieces: [[TimerEntry]] = []
 
-    var first: TimerEntry? { pieces.first?.first }
-
     /// false: it exists already.
     mutating func insert(_ entry: TimerEntry) -> Bool {
         guard !pieces.isEmpty else {

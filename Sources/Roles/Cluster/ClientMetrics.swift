@@ -1,9 +1,8 @@
 // Metrics of the Kafka clients of a process.
 
-package import Configuration
 import Kafka
 import Synchronization
-package import Telemetry
+import Telemetry
 
 /// Set `watch` in the properties of the clients.
 final class ClientMetrics: Sendable {
@@ -81,14 +80,5 @@ final class ClientMetrics: Sendable {
             state.readings = state.readings.filter { now - $0.value.at <= Self.silence }
             return state.readings.values.filter { $0.client == client }.reduce(0) { $0 + value($1) }
         }
-    }
-}
-
-extension Configuration {
-    /// The same configuration. Clients that are made with it report to these metrics.
-    package func watched(by metrics: Metrics) -> Configuration {
-        var copy = self
-        copy.kafka.watch = ClientMetrics(metrics).watch
-        return copy
     }
 }

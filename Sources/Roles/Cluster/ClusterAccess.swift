@@ -9,6 +9,9 @@ package struct ClusterAccess {
     package let admin: Admin
     package let cluster: Admin.Cluster
 
+    package static let noServers =
+        "kafka.bootstrap.servers is not set: name one or more brokers as host:port, separated by commas"
+
     /// How long a tool waits for Kafka.
     private static let patience: Duration = .seconds(10)
 
@@ -17,14 +20,11 @@ package struct ClusterAccess {
     package static func connect(
         _ configuration: Configuration, as tool: String, by deadline: Deadline = Deadline(after: patience)
     ) throws(ToolFault) -> ClusterAccess {
-        guard let servers = configuration.kafka.bootstrapServers else {
-            throw ToolFault(
-                .wrongUsage,
-                "kafka.bootstrap.servers is not set: name one or more brokers as host:port, separated by commas")
-        }
+        let properties = configuration.clientProperties
+        guard let servers = properties.bootstrapServers else { throw ToolFault(.wrongUsage, noServers) }
         let admin: Admin
         do throws(PropertyFault) {
-            admin = try Admin(clientID: "perennial-\(tool)", properties: configuration.kafka)
+            admin = try Admin(clientID: "perennial-\(tool)", properties: properties)
         } catch {
             throw ToolFault(error)
         }

@@ -60,7 +60,7 @@ package final class ClusterWatch {
         self.connection = connection
         self.permission = permission
         self.logger = logger
-        admin = try Admin(clientID: "perennial-watch", properties: configuration.kafka)
+        admin = try Admin(clientID: "perennial-watch", properties: configuration.clientProperties)
     }
 
     /// Whether a broker answers.
@@ -83,7 +83,7 @@ package final class ClusterWatch {
         silentSince = since
         guard since.duration(to: .now) >= Self.silenceLimit else { return }
         let causes = ClusterAccess.explain(
-            admin.recentFaults, last: fault, servers: configuration.kafka.bootstrapServers ?? "")
+            admin.recentFaults, last: fault, servers: configuration.clientProperties.bootstrapServers ?? "")
         connection.fail(causes.joined(separator: "; "))
         if isSilenceTold { return }
         isSilenceTold = true
@@ -107,7 +107,7 @@ package final class ClusterWatch {
         do throws(PropertyFault) {
             tried = TriedRights(
                 try RightsTrial.answers(
-                    to: rights.rights, admin, configuration.kafka, by: Deadline(after: Self.trialLimit)))
+                    to: rights.rights, admin, configuration.clientProperties, by: Deadline(after: Self.trialLimit)))
         } catch {
             nextTrial = nil
             logger.warning("rights in Kafka cannot be tried", ["detail": .string(error.description)])

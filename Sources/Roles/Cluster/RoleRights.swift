@@ -7,7 +7,9 @@ package import Kafka
 extension [Right] {
     /// The calls of `kafka-acls.sh` that grant these rights.
     package func grants(_ configuration: Configuration) -> [String] {
-        grants(servers: configuration.kafka.bootstrapServers ?? "HOST:PORT", user: configuration.kafka.userName)
+        grants(
+            servers: configuration.clientProperties.bootstrapServers ?? "HOST:PORT",
+            user: configuration.clientProperties.userName)
     }
 }
 

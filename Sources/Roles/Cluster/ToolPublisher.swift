@@ -88,7 +88,7 @@ package final class ToolPublisher {
     ///   - names: every topic that may be written to.
     package init(_ configuration: Configuration, as tool: CommandName, topics names: [String]) throws(ToolFault) {
         clientID = "perennial-\(tool.rawValue)"
-        properties = configuration.kafka
+        properties = configuration.clientProperties
         self.names = names
         partitions = Int32(configuration.topicPlan.partitions)
         producer = try Self.makeProducer(clientID, properties, reports)

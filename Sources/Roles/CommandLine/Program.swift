@@ -2,7 +2,7 @@
 
 package import Configuration
 package import Platform
-import Settings
+package import Settings
 import Telemetry
 
 package struct Program: Sendable {
@@ -10,10 +10,16 @@ package struct Program: Sendable {
     let commands: [Command]
     /// One example of each command, which help shows.
     let examples: [CommandName: String]
+    /// What is wrong with a property of librdkafka.
+    private let judge: @Sendable (PassThroughEntry) -> [PropertyComplaint]
 
-    package init(commands: [Command], examples: [CommandName: String] = [:]) {
+    package init(
+        commands: [Command], examples: [CommandName: String] = [:],
+        judge: @escaping @Sendable (PassThroughEntry) -> [PropertyComplaint]
+    ) {
         self.commands = commands
         self.examples = examples
+        self.judge = judge
     }
 
     func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name } }
@@ -57,9 +63,11 @@ package struct Program: Sendable {
         // After an invalid argument, a surplus operand is no second mistake: `-topic.prefix x` is one mistake.
         if parsed.faults.isEmpty, let fault = operandFault(command, parsed) { faults.append(fault) }
         let role = command.name == .check ? parsed.operands.first.flatMap(CommandName.role(named:)) : nil
+        let judge = judge
         let load: @Sendable () throws(ConfigurationFaults) -> Configuration = { () throws(ConfigurationFaults) in
             try Configuration.load(
-                command.name, of: role, arguments: parsed, options: command.options, environment: environment)
+                command.name, of: role, arguments: parsed, options: command.options, environment: environment,
+                judge: judge)
         }
         let invocation = Invocation(parsed, of: command.name, output: output, program: self, reload: load)
         switch command.action {

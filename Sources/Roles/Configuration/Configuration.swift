@@ -1,7 +1,6 @@
 // The whole configuration with types, after every check that needs no network.
 
 public import Contract
-public import Kafka
 public import Platform
 public import Settings
 public import Telemetry
@@ -16,8 +15,8 @@ public struct ConfigurationFaults: Error, CustomStringConvertible {
 }
 
 public struct Configuration: Sendable {
-    /// The properties of every client.
-    public var kafka: ClientProperties
+    /// The properties of librdkafka, as they were set. `Cluster` makes clients with them.
+    public let kafka: [PassThroughEntry]
     public let topicPlan: TopicPlan
     /// The named environment; production if none or both were named.
     public let environment: Contract.Environment
@@ -119,17 +118,19 @@ public struct Configuration: Sendable {
     /// Files that settings name are opened only if `command` reads the setting; `check` reads all, or those of one
     /// role.
     ///
-    /// - Parameter role: the role that `check` checks; nil: it checks all roles.
+    /// - Parameters:
+    ///   - role: the role that `check` checks; nil: it checks all roles.
+    ///   - judge: says what is wrong with a property of librdkafka. What the properties mean is unknown here.
     public static func load(
         _ command: CommandName, of role: CommandName? = nil, arguments: ParsedArguments, options: [CommandOption] = [],
-        environment: [(name: String, value: String)]
+        environment: [(name: String, value: String)], judge: (PassThroughEntry) -> [PropertyComplaint]
     ) throws(ConfigurationFaults) -> Configuration {
         let settings = ResolvedSettings(
             SettingTable.schema, arguments: arguments, options: options, environment: environment,
             command: command.rawValue)
         var faults = settings.faults
         for entry in settings.passThrough {
-            faults += ClientProperties([entry.property]).faults().map { entry.told($0) }
+            faults += judge(entry).map { entry.told($0) }
         }
         let readsApps = SettingTable.apps.definition.readers.contains((role ?? command).rawValue)
         let appsFile = readsApps ? settings[SettingTable.apps].map { AppsFile(path: $0) } : nil
@@ -142,7 +143,7 @@ public struct Configuration: Sendable {
 
     private init(_ settings: ResolvedSettings, apps: [App], readBy command: CommandName) {
         typealias Table = SettingTable
-        kafka = ClientProperties(settings.passThrough.map(\.property))
+        kafka = settings.passThrough
         topicPlan = TopicPlan(
             prefix: settings.required(Table.topicPrefix), partitions: settings.required(Table.partitions),
             replicationFactor: settings.required(Table.replicationFactor),
@@ -176,18 +177,26 @@ public struct Configuration: Sendable {
     }
 }
 
-extension PassThroughEntry {
-    fileprivate var property: ClientProperties.Property {
-        ClientProperties.Property(kind: scope.flatMap(ClientKind.init(rawValue:)), name: name, value: value)
-    }
+/// What is wrong with a property of librdkafka.
+public struct PropertyComplaint: Sendable {
+    public let reason: String
+    /// The whole message: the property, the reason, and what to do.
+    public let words: String
 
+    public init(reason: String, words: String) {
+        self.reason = reason
+        self.words = words
+    }
+}
+
+extension PassThroughEntry {
     /// A message of the Kafka layer may repeat the value: a private key where a path is expected.
-    fileprivate func told(_ fault: PropertyFault) -> SettingFault {
+    fileprivate func told(_ complaint: PropertyComplaint) -> SettingFault {
         // Long enough to find it even if the end is cut off.
         let beginning = value.prefix(16)
         let mayBeSecret = isSecret || value.utf8.contains { $0 < 0x20 }
-        guard mayBeSecret, !beginning.isEmpty, fault.reason.contains(beginning) else {
-            return SettingFault(origin, fault.description)
+        guard mayBeSecret, !beginning.isEmpty, complaint.reason.contains(beginning) else {
+            return SettingFault(origin, complaint.words)
         }
         let hint =
             wasReadFromFile ? "; it is the content of the file: without \"file:\" the path itself is the value" : ""

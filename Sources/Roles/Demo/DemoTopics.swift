@@ -1,5 +1,6 @@
 // The log of a demo, and its topics, which exist while it runs.
 
+import Cluster
 import Contract
 import Kafka
 import Log
@@ -49,7 +50,7 @@ final class DemoTopics: ServicePart {
         prefix = TopicPrefix("perennial-demo-\(String(UInt32.random(in: 0 ... .max), radix: 16))")!
         switch place {
         case .memory: log = MemoryLog()
-        case .kafka(let properties): log = KafkaLog(properties)
+        case .kafka(let properties): log = properties.log
         }
     }
 

@@ -44,15 +44,15 @@ public struct IngestService: Sendable {
     /// Made from the settings. Adds its conditions to `health`.
     /// - Parameter app: the header `app` of every record.
     public init(
-        _ configuration: Configuration, judge: any NotificationJudge, app: String, health: Health, metrics: Metrics,
-        logger: Logger
+        _ configuration: Configuration, judge: any NotificationJudge, kafka: ClientProperties, app: String,
+        health: Health, metrics: Metrics, logger: Logger
     ) {
         let destination = Destination(
             prefix: configuration.topicPlan.prefix, partitions: Int32(configuration.topicPlan.partitions),
             topics: Self.topics(configuration))
         self.init(
             IngestDoor(configuration.ingest), Self.endpoint(configuration, app: app), judge: judge,
-            to: destination, kafka: configuration.kafka, now: WallClock.milliseconds, health: health, metrics: metrics,
+            to: destination, kafka: kafka, now: WallClock.milliseconds, health: health, metrics: metrics,
             logger: logger)
     }
 

@@ -1,7 +1,9 @@
 // The commands of this version. A command name that is not listed here is reported as not existing yet.
 
+import Cluster
 package import CommandLine
 import Demo
+import Kafka
 import Simulator
 import Tools
 
@@ -28,5 +30,5 @@ extension Program {
             .demo,
             .help,
             .version(),
-        ], examples: examples)
+        ], examples: examples, judge: { ClientProperties.complaints($0) })
 }

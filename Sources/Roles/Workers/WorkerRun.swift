@@ -4,14 +4,26 @@ import Cluster
 package import CommandLine
 package import Configuration
 package import Contract
-package import Kafka
 package import Log
 package import Platform
+import RocksStore
 package import Runtime
 package import Service
+import Serving
 import Settings
 import Synchronization
 package import Telemetry
+
+extension WorkerName {
+    /// The command that runs it.
+    fileprivate var command: CommandName {
+        switch self {
+        case .entitlements: .entitlements
+        case .churn: .churn
+        case .consumption: .consumption
+        }
+    }
+}
 
 /// Runs a worker on Kafka until a signal arrives.
 package struct WorkerRun {
@@ -60,7 +72,7 @@ package struct WorkerRun {
     /// What a further part of the process gets.
     package struct Parts {
         package let worker: WorkerService
-        package let log: KafkaLog
+        package let log: any RecordLog
         package let health: Health
         package let metrics: Metrics
         package let logger: Logger
@@ -74,7 +86,7 @@ package struct WorkerRun {
         func stop() { service.withLock { $0 }?.stop() }
     }
 
-    private var command: String { replay == nil ? worker.rawValue : CommandName.replay.rawValue }
+    private var command: CommandName { replay == nil ? worker.command : .replay }
     private var group: String { replay?.identity.group ?? configuration.names.group(worker) }
 
     /// - Parameters:
@@ -84,17 +96,11 @@ package struct WorkerRun {
         beside: ((Parts) -> [any ServicePart])? = nil,
         _ makeProcessor: @escaping @Sendable (Metrics) -> any Processor
     ) -> ExitCode {
-        guard configuration.kafka.bootstrapServers != nil else {
-            output.message(
-                "perennial \(command): kafka.bootstrap.servers is not set: name one or more brokers as host:port, "
-                    + "separated by commas")
-            return .wrongUsage
-        }
-        let logger = makeLogger()
-        let metrics = Metrics(common: ["environment": configuration.environment.rawValue])
-        metrics.buildInfo(version: PerennialVersion.text)
-        metrics.processInfo()
-        let health = Health()
+        guard
+            let process = ServiceRun(
+                command, configuration, environment: configuration.environment.rawValue, level: level, output: output)
+        else { return .wrongUsage }
+        let (metrics, health, logger) = (process.metrics, process.health, process.logger)
         if replay == nil { tellWhichReplica(logger) }
         let memory = MemoryPlan(
             bytes: configuration.worker.stateCacheBytes, threads: configuration.worker.threads,
@@ -104,14 +110,16 @@ package struct WorkerRun {
             try CrashNotes.install()
             directory = try WorkerDirectory(
                 directory: configuration.worker.stateDirectory, group: group, replica: replica,
-                threads: configuration.worker.threads, memory: memory)
+                threads: configuration.worker.threads,
+                makeStores: RocksStores.sharing(
+                    cacheBytes: memory.blockBytes, writeBufferBytes: memory.writeBufferBytes))
         } catch {
-            output.message("perennial \(command): \(error)")
+            output.message("perennial \(command.rawValue): \(error)")
             return .gaveUp
         }
         var options = options(directory, memory)
         options.showsOwnership = beside != nil && replay == nil
-        let log = KafkaLog(configuration.watched(by: metrics).kafka)
+        let log = process.kafka.log
         let service = WorkerService(
             { makeProcessor(metrics) }, log: log, stores: directory.stores, options,
             health: health, metrics: metrics, logger: logger)
@@ -120,9 +128,8 @@ package struct WorkerRun {
             worker: service, log: log, health: health, metrics: metrics, logger: logger, stop: { stopper.stop() })
         let telling = reload.map { tellOfRules($0, logger) }
         let watch = telling.map { [FileWatch({ [files = configuration.files] in files }, logger: logger, reload: $0)] }
-        let whole = Service(
-            around(health, metrics, logger) + [service] + (beside?(parts) ?? []) + (watch ?? []), health: health,
-            logger: logger, reload: telling)
+        let whole = process.service(
+            around(process) + [service] + (beside?(parts) ?? []) + (watch ?? []), reload: telling)
         stopper.set(whole)
         return whole.run()
     }
@@ -168,25 +175,20 @@ package struct WorkerRun {
     }
 
     /// Parts that stop after the worker.
-    private func around(_ health: Health, _ metrics: Metrics, _ logger: Logger) -> [any ServicePart] {
+    private func around(_ process: ServiceRun) -> [any ServicePart] {
         // The live worker on this host uses the default port, or the port of a settings file that both read.
         let isServed = replay == nil || configuration.isFlag("admin.listen")
-        let admin = AdminServer(
-            listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
         // A replay needs other rights than the role.
-        let watch = replay == nil ? CommandName(rawValue: worker.rawValue) : nil
-        let cluster = watch.flatMap { ClusterWatch.part($0, configuration, health: health, logger: logger) }
-        var parts: [any ServicePart] = isServed ? [admin] : []
+        let cluster =
+            replay == nil
+            ? ClusterWatch.part(worker.command, configuration, health: process.health, logger: process.logger) : nil
+        var parts: [any ServicePart] = isServed ? [process.admin] : []
         if let cluster { parts.append(cluster) }
         return parts
     }
 
-    /// A replay shows a progress bar, so it logs text, and only problems.
-    private func makeLogger() -> Logger {
-        let settings = configuration.service
-        let isQuiet = replay != nil && !configuration.isGiven("log.level")
-        return Logger(level: isQuiet ? .warning : settings.logLevel, format: settings.logFormat)
-    }
+    /// A replay shows a progress bar, so it logs only problems. nil: what is set.
+    private var level: LogLevel? { replay != nil && !configuration.isGiven("log.level") ? .warning : nil }
 
     /// Logged once: a dynamic member works, but its restarts cost more.
     private func tellWhichReplica(_ logger: Logger) {

@@ -28,23 +28,23 @@ import Testing
         let living = Replica.makeDynamic()
         let first = try WorkerDirectory(
             directory: scratch.path, group: "g", replica: living, threads: 2,
-            memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
+            makeStores: { _ in MemoryStores() })
         #expect(first.leftovers.isEmpty)
         for name in ["dynamic-00.2.lock", "slot-7.lock", "dynamic-00.0.lock", "dynamic-00.x.lock", "0.crash"] {
             _ = try scratch.write("", to: "g/\(name)")
         }
         let second = try WorkerDirectory(
             directory: scratch.path, group: "g", replica: .slot(0), threads: 1,
-            memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
+            makeStores: { _ in MemoryStores() })
         #expect(second.leftovers.map(\.identities) == [["g.dynamic-00-0", "g.dynamic-00-1"]])
         let third = try WorkerDirectory(
             directory: scratch.path, group: "g", replica: .slot(1), threads: 1,
-            memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
+            makeStores: { _ in MemoryStores() })
         #expect(third.leftovers.isEmpty, "another process works on it")
         for leftover in second.leftovers { leftover.forget() }
         let fourth = try WorkerDirectory(
             directory: scratch.path, group: "g", replica: .slot(2), threads: 1,
-            memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
+            makeStores: { _ in MemoryStores() })
         #expect(fourth.leftovers.isEmpty)
     }
 
@@ -73,7 +73,7 @@ import Testing
         let replica = Replica.makeDynamic()
         let directory = try WorkerDirectory(
             directory: scratch.path, group: definition.group, replica: replica,
-            memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4))
+            makeStores: { _ in MemoryStores() })
         var configuration = WorkerService.Configuration()
         configuration.replica = replica
         configuration.leftovers = directory.leftovers
@@ -89,7 +89,7 @@ import Testing
         try await waitUntil("it is forgotten") {
             try WorkerDirectory(
                 directory: scratch.path, group: definition.group, replica: .slot(9),
-                memory: MemoryPlan(bytes: 16 << 20, threads: 1, partitions: 4)
+                makeStores: { _ in MemoryStores() }
             ).leftovers.isEmpty
         }
         try service.stop(by: Deadline(after: .seconds(10)))

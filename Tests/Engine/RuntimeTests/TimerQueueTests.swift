@@ -1,6 +1,7 @@
 import KafkaTestKit
 import LogTestKit
 import MemoryLog
+import RocksStore
 import Store
 import Testing
 

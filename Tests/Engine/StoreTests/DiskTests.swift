@@ -5,6 +5,7 @@ import Synchronization
 import TestTraits
 import Testing
 
+@testable import RocksStore
 @testable import Store
 
 @Suite struct `A store whose process dies` {

@@ -1,4 +1,5 @@
 import KafkaTestKit
+import RocksStore
 import Store
 import Synchronization
 import Testing

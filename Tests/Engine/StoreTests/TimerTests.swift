@@ -2,6 +2,7 @@ import KafkaTestKit
 import TestTraits
 import Testing
 
+@testable import RocksStore
 @testable import Store
 
 @Suite(.ownThreads) struct `Timers of a store` {

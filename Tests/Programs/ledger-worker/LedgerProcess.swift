@@ -1,7 +1,9 @@
+import Administration
 import Kafka
 import Ledger
 import Log
 import Platform
+import RocksStore
 import Runtime
 import Service
 import Store
@@ -63,7 +65,7 @@ func runLedger(_ options: LedgerOptions) throws -> ExitCode {
     let memory = MemoryPlan(bytes: 64 << 20, threads: options.threads, partitions: Int(options.partitions))
     let directory = try WorkerDirectory(
         directory: options.state, group: ledger.definition.group, replica: options.replica, threads: options.threads,
-        memory: memory)
+        makeStores: RocksStores.sharing(cacheBytes: memory.blockBytes, writeBufferBytes: memory.writeBufferBytes))
     var configuration = WorkerService.Configuration()
     configuration.replica = options.replica
     configuration.leftovers = directory.leftovers

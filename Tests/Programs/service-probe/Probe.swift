@@ -8,6 +8,7 @@
 //
 // Standard output tells the test what happens, one line each: "listens PORT", "reload", "stop WORKER".
 
+import Administration
 import Platform
 import Service
 import Telemetry

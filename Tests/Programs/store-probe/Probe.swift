@@ -2,6 +2,7 @@
 
 import Glibc
 import Platform
+import RocksStore
 import Store
 
 /// `write DIRECTORY DURABILITY PADDING`: continues with the number that the store has, and prints each number after its write.

@@ -1,3 +1,4 @@
+import Cluster
 import Contract
 import Foundation
 import Kafka
@@ -11,7 +12,8 @@ private func load(
     _ command: CommandName = .check, _ arguments: [String] = [], _ environment: [(name: String, value: String)] = [],
 ) throws -> Configuration {
     try Configuration.load(
-        command, arguments: ParsedArguments(arguments, options: []), environment: environment)
+        command, arguments: ParsedArguments(arguments, options: []), environment: environment,
+        judge: { ClientProperties.complaints($0) })
 }
 
 private func faults(
@@ -99,7 +101,7 @@ private func faults(
         let configuration = try load(
             .check, ["--kafka.producer.linger.ms=1"], [(name: "PERENNIAL_KAFKA_BOOTSTRAP_SERVERS", value: "a:9092")])
         #expect(
-            configuration.kafka.properties == [
+            configuration.clientProperties.properties == [
                 .init(name: "bootstrap.servers", value: "a:9092"),
                 .init(kind: .producer, name: "linger.ms", value: "1"),
             ])

@@ -47,12 +47,13 @@ final class IngestRig {
                 [
                     "--kafka.bootstrap.servers", cluster.bootstrapServers, "--apps", apps, "--verify.roots", roots,
                     "--ingest.listen", "127.0.0.1:0", "--partitions", "4",
-                ] + arguments, options: []), environment: [])
+                ] + arguments, options: []), environment: [], judge: { _ in [] })
         isTLS = !configuration.ingest.isPlaintext
         let lines = lines
         service = IngestService(
             configuration, judge: try judge ?? VerifierPool(.init(configuration), revocation: nil),
-            app: "perennial/test", health: health, metrics: metrics, logger: Logger { lines.append($0) })
+            kafka: ClientProperties(bootstrapServers: cluster.bootstrapServers), app: "perennial/test", health: health,
+            metrics: metrics, logger: Logger { lines.append($0) })
         for part in service.parts { try part.start { _ in } }
     }
 

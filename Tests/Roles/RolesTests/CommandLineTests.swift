@@ -169,7 +169,7 @@ private func run(
                     invocation.output.data("\(invocation.operands[0]) \(configuration.environment)")
                     return .no
                 })
-        ])
+        ], judge: { _ in [] })
 
     @Test func `runs with the configuration and hands on its exit code`() {
         let outcome = run(["topics", "plan", "--environment", "sandbox"], program: Self.seen)

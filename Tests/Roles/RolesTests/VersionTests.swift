@@ -8,7 +8,7 @@ import Testing
 
 private func version(_ library: LibraryVersion, _ arguments: [String] = []) -> (data: String, messages: [String]) {
     let recorder = Recorder()
-    let program = Program(commands: [.version(of: [library] + LibraryVersion.all.dropFirst())])
+    let program = Program(commands: [.version(of: [library] + LibraryVersion.all.dropFirst())], judge: { _ in [] })
     #expect(program.run(["version"] + arguments, environment: [], output: recorder.output) == .done)
     return (recorder.data, recorder.messages)
 }

@@ -8,8 +8,9 @@ import Contract
 import Kafka
 import Platform
 import ReadAPI
+import RocksStore
 import Service
-import Store
+import Serving
 import Telemetry
 import Zone
 
@@ -29,13 +30,12 @@ extension Command {
             machine each needs a state.directory of its own. Runs until SIGTERM or SIGINT.
             """,
         action: .service { invocation, configuration in
-            guard configuration.kafka.bootstrapServers != nil else {
-                invocation.output.message(
-                    "perennial api: kafka.bootstrap.servers is not set: name one or more brokers as host:port, separated by "
-                        + "commas")
+            let environments = configuration.namedEnvironments
+            let label = environments.count == 1 ? environments[0].rawValue : "both"
+            guard let process = ServiceRun(.api, configuration, environment: label, output: invocation.output) else {
                 return .wrongUsage
             }
-            return run(configuration, invocation)
+            return run(process, configuration, invocation)
         })
 
     /// File descriptors for the store of one partition.
@@ -43,15 +43,16 @@ extension Command {
     /// File descriptors for connections, Kafka's brokers, the admin server and the system.
     private static let spareDescriptors = 1_500
 
-    private static func run(_ configuration: Configuration, _ invocation: Invocation) -> ExitCode {
+    private static func run(
+        _ process: ServiceRun, _ configuration: Configuration, _ invocation: Invocation
+    ) -> ExitCode {
         let output = invocation.output
-        let logger = Logger(level: configuration.service.logLevel, format: configuration.service.logFormat)
         let partitions = configuration.topicPlan.partitions
         let environments = configuration.namedEnvironments
         let wanted = environments.count * partitions * descriptorsPerPartition + spareDescriptors
         let possible = DescriptorLimit.raise(to: wanted)
         if possible < wanted {
-            logger.info(
+            process.logger.info(
                 "the limit of open files is lower than a large state needs: raise it (ulimit -Hn) if files cannot be opened",
                 ["files": .integer(possible), "wanted": .integer(wanted)])
         }
@@ -66,15 +67,15 @@ extension Command {
         var directories: [String] = []
         do {
             // One cache for all stores: the setting is the limit of the process.
-            let cache = StoreCache(bytes: configuration.worker.stateCacheBytes)
+            let makeStores = RocksStores.sharing(cacheBytes: configuration.worker.stateCacheBytes)
             for environment in environments {
                 let names = Names(prefix: configuration.topicPlan.prefix, environment: environment)
                 let path = "\(configuration.worker.stateDirectory)/\(names.apiGroup)"
-                sources.append(ReadAPIService.Source(names, try RocksStores(directory: path, cache: cache)))
+                sources.append(ReadAPIService.Source(names, try makeStores(path)))
                 directories.append(path)
             }
             return try locking(directories[...]) {
-                serve(sources, zone, configuration, logger, reload: invocation.reload)
+                serve(process, sources, zone, configuration, reload: invocation.reload)
             }
         } catch {
             output.message("perennial api: state.directory cannot be used: \(error)")
@@ -92,22 +93,16 @@ extension Command {
     }
 
     private static func serve(
-        _ sources: [ReadAPIService.Source], _ zone: Zone, _ configuration: Configuration, _ logger: Logger,
+        _ process: ServiceRun, _ sources: [ReadAPIService.Source], _ zone: Zone, _ configuration: Configuration,
         reload: @escaping @Sendable () throws -> Configuration
     ) -> ExitCode {
-        let environments = configuration.namedEnvironments
-        let metrics = Metrics(common: ["environment": environments.count == 1 ? environments[0].rawValue : "both"])
-        metrics.buildInfo(version: PerennialVersion.text)
-        metrics.processInfo()
-        let health = Health()
-        let admin = AdminServer(
-            listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
+        let logger = process.logger
         let api = ReadAPIService(
             ReadAPIService.Configuration(
                 sources, partitions: configuration.topicPlan.partitions, listen: configuration.api.listen,
                 tokens: configuration.api.tokens,
                 maxBehind: configuration.api.maxBehind, dayOf: { zone.day(of: $0) }, rules: CellRules(zone)),
-            log: KafkaLog(configuration.watched(by: metrics).kafka), health: health, metrics: metrics, logger: logger)
+            log: process.kafka.log, health: process.health, metrics: process.metrics, logger: logger)
         let files = configuration.files
         let readTokens: @Sendable () throws -> Void = {
             let tokens = try reload().api.tokens
@@ -115,6 +110,6 @@ extension Command {
             logger.info("api.token was read again", ["tokens": .integer(tokens.count)])
         }
         let watch = FileWatch({ files }, logger: logger, reload: readTokens)
-        return Service([admin] + api.parts + [watch], health: health, logger: logger, reload: readTokens).run()
+        return process.service([process.admin] + api.parts + [watch], reload: readTokens).run()
     }
 }

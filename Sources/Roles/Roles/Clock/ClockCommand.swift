@@ -8,6 +8,7 @@ import Contract
 import Kafka
 import Platform
 import Service
+import Serving
 import Telemetry
 
 extension Command {
@@ -18,34 +19,23 @@ extension Command {
             stops, the others take over. Runs until SIGTERM or SIGINT. If no ticks are written, /readyz says why.
             """,
         action: .service { invocation, configuration in
-            guard configuration.kafka.bootstrapServers != nil else {
-                invocation.output.message(
-                    "perennial clock: kafka.bootstrap.servers is not set: name one or more brokers as host:port, separated by "
-                        + "commas")
+            // A series that belongs to one environment sets the label itself.
+            guard let process = ServiceRun(.clock, configuration, environment: "both", output: invocation.output) else {
                 return .wrongUsage
             }
-            let logger = Logger(level: configuration.service.logLevel, format: configuration.service.logFormat)
-            let health = Health()
-            // A series that belongs to one environment sets the label itself.
-            let metrics = Metrics(common: ["environment": "both"])
-            metrics.buildInfo(version: PerennialVersion.text)
-            metrics.processInfo()
-            let admin = AdminServer(
-                listen: configuration.service.adminListen, health: health, metrics: metrics, logger: logger)
             let ticker = Ticker(
-                Ticker.Configuration(configuration.watched(by: metrics)), readiness: .ticking, health: health,
-                metrics: metrics,
-                logger: logger)
-            return Service([admin, ticker], health: health, logger: logger).run()
+                Ticker.Configuration(configuration, process.kafka), readiness: .ticking, health: process.health,
+                metrics: process.metrics, logger: process.logger)
+            return process.service([process.admin, ticker]).run()
         })
 }
 
 extension Ticker.Configuration {
     /// The ticker, as this command and ingest run it.
-    init(_ configuration: Configuration) {
+    init(_ configuration: Configuration, _ kafka: ClientProperties) {
         self.init(
             prefix: configuration.topicPlan.prefix, partitions: configuration.topicPlan.partitions,
-            interval: configuration.tickInterval, kafka: configuration.kafka,
+            interval: configuration.tickInterval, kafka: kafka,
             app: "perennial/\(PerennialVersion.text)")
     }
 }

@@ -9,6 +9,7 @@ import Ingest
 import Kafka
 import Platform
 import Service
+import Serving
 import Telemetry
 import Tools
 
@@ -21,14 +22,13 @@ extension Command {
             and keeps what it has. On SIGTERM or SIGINT ingest answers the requests in flight and exits with 0.
             """,
         action: .service { invocation, configuration in
-            guard configuration.kafka.bootstrapServers != nil else {
-                invocation.output.message(
-                    "perennial ingest: kafka.bootstrap.servers is not set: name one or more brokers as host:port, "
-                        + "separated by commas")
+            // A series that belongs to one environment sets the label itself.
+            guard let process = ServiceRun(.ingest, configuration, environment: "both", output: invocation.output)
+            else {
                 return .wrongUsage
             }
             do throws(ConfigurationFaults) {
-                return run(configuration, try policy(configuration), invocation)
+                return run(process, configuration, try policy(configuration), invocation)
             } catch {
                 for fault in error.faults { invocation.output.message("perennial ingest: \(fault)") }
                 return .wrongUsage
@@ -43,44 +43,34 @@ extension Command {
     }
 
     private static func run(
-        _ configuration: Configuration, _ policy: VerificationPolicy, _ invocation: Invocation
+        _ process: ServiceRun, _ configuration: Configuration, _ policy: VerificationPolicy, _ invocation: Invocation
     ) -> ExitCode {
-        let output = invocation.output
-        let settings = configuration.service
-        let logger = Logger(level: settings.logLevel, format: settings.logFormat)
-        // A series that belongs to one environment sets the label itself.
-        let metrics = Metrics(common: ["environment": "both"])
-        metrics.buildInfo(version: PerennialVersion.text)
-        metrics.processInfo()
+        let (metrics, health, logger) = (process.metrics, process.health, process.logger)
         if configuration.ingest.certificatePath == nil, let warning = LibraryVersion.libmicrohttpd.warningBehindProxy {
             logger.warning(warning)
         }
-        let configuration = configuration.watched(by: metrics)
-        let health = Health()
-        let admin = AdminServer(listen: settings.adminListen, health: health, metrics: metrics, logger: logger)
         let revocations: Revocations?
         do {
             revocations = try Revocations.make(
                 configuration, maxWaiters: configuration.ingest.maxInFlight, metrics: metrics, logger: logger)
         } catch {
-            output.message("perennial ingest: \(error)")
+            invocation.output.message("perennial ingest: \(error)")
             return .gaveUp
         }
         let verifiers = VerifierPool(policy, revocation: revocations)
         let ingest = IngestService(
-            configuration, judge: verifiers,
+            configuration, judge: verifiers, kafka: process.kafka,
             app: "perennial/\(PerennialVersion.text)", health: health, metrics: metrics, logger: logger)
         // Ingest accepts notifications even if another process ticks.
         let ticker = Ticker(
-            Ticker.Configuration(configuration), readiness: .timeOfHost, health: health, metrics: metrics,
-            logger: logger)
+            Ticker.Configuration(configuration, process.kafka), readiness: .timeOfHost, health: health,
+            metrics: metrics, logger: logger)
         // It starts before the parts that use it, so that it stops after them.
         let asked: [any ServicePart] = revocations.map { [$0] } ?? []
         let reload = IngestReload(configuration, invocation.reload, verifiers, ingest, logger)
         let watch = FileWatch({ reload.files }, logger: logger, reload: { try reload.settings() })
-        return Service(
-            asked + [admin, ticker] + ingest.parts + [watch], health: health, logger: logger,
-            reload: { try reload.everything() }
+        return process.service(
+            asked + [process.admin, ticker] + ingest.parts + [watch], reload: { try reload.everything() }
         ).run()
     }
 }

@@ -208,7 +208,7 @@ struct CheckRun {
         let tried: TriedRights
         do throws(PropertyFault) {
             tried = TriedRights(
-                try RightsTrial.answers(to: role.rights, access.admin, configuration.kafka, by: deadline))
+                try RightsTrial.answers(to: role.rights, access.admin, configuration.clientProperties, by: deadline))
         } catch {
             lines.tell(.fault, "rights", "\(error)")
             return .no

@@ -97,7 +97,7 @@ struct DeadLettersRun {
                 LetterScan(
                     environment: environment, topic: name, group: "\(prefix).\(environment.rawValue).dead-letters",
                     partitions: topic.partitions.map(\.id),
-                    kafka: configuration.kafka))
+                    kafka: configuration.clientProperties))
         }
         return scans
     }

@@ -64,7 +64,7 @@ extension Command {
         _ query: DiffQuery, _ configuration: Configuration, _ output: Output
     ) throws(ToolFault) -> ExitCode {
         let identity = ReplayIdentity(worker: query.worker, names: configuration.names, shadow: query.name)
-        let log = KafkaLog(configuration.kafka)
+        let log = configuration.clientProperties.log
         let (counts, positions) = try look(identity, configuration)
         guard let plan = try plan(identity, log, Array(counts.keys)) else {
             throw DiffRun.missing(identity, Array(counts.keys))
@@ -83,7 +83,7 @@ extension Command {
 
     /// nil: there is no such replay, because its plan topic does not exist.
     private static func plan(
-        _ identity: ReplayIdentity, _ log: KafkaLog, _ topics: [String]
+        _ identity: ReplayIdentity, _ log: any RecordLog, _ topics: [String]
     ) throws(ToolFault) -> ReplayPlan? {
         guard topics.contains(identity.planTopic) else { return nil }
         return try PlanTopic(identity, log).read(by: Deadline(after: .seconds(20)))

@@ -7,6 +7,7 @@ import Configuration
 import Contract
 import Entitlements
 import Kafka
+import Log
 import Platform
 import Settings
 import Workers
@@ -85,7 +86,7 @@ extension Command {
         var run = InspectRun(
             query: query, names: configuration.names, partitions: Int32(configuration.topicPlan.partitions),
             rules: EntitlementRules(configuration),
-            log: KafkaLog(configuration.kafka), output: output, now: WallClock.milliseconds())
+            log: configuration.clientProperties.log, output: output, now: WallClock.milliseconds())
         do throws(ZoneFault) {
             let zone = try Zone(name: configuration.churnZone)
             run.dayOf = { zone.day(of: $0) }

@@ -33,7 +33,7 @@ final class GroupSurvey {
         let group = "\(names.prefix).\(names.environment.rawValue).offsets"
         do throws(PropertyFault) {
             var options = Consumer.Configuration(
-                clientID: "perennial-offsets", groupID: group, properties: configuration.kafka)
+                clientID: "perennial-offsets", groupID: group, properties: configuration.clientProperties)
             reader = try Consumer(options)
             options.readsUncommitted = true
             witness = try Consumer(options)

@@ -10,6 +10,7 @@ import Kafka
 import Log
 import NotificationWorker
 import Platform
+import RocksStore
 import Runtime
 import Store
 import Telemetry
@@ -25,7 +26,7 @@ struct PromoteRun {
     let output: Output
 
     private var names: Names { configuration.names }
-    private var log: KafkaLog { KafkaLog(configuration.kafka) }
+    private var log: any RecordLog { configuration.clientProperties.log }
     private var moved: ReplayIdentity { identity(query.moved) }
     private func identity(_ name: ShadowName) -> ReplayIdentity {
         ReplayIdentity(worker: query.worker, names: names, shadow: name)

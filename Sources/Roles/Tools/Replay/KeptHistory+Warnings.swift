@@ -1,5 +1,6 @@
 // Warnings of `topics` and `check` if the log does not keep what a replay needs.
 
+import Cluster
 import Configuration
 import Contract
 import Kafka
@@ -26,7 +27,8 @@ extension KeptHistory {
         // A name that access lists can grant; it is neither joined nor committed to.
         let group = "\(topic.split(separator: ".").dropLast().joined(separator: ".")).offsets"
         guard
-            let survey = try? InputSurvey(KafkaLog(configuration.kafka), topics: [topic], group: group, by: patience)
+            let survey = try? InputSurvey(
+                configuration.clientProperties.log, topics: [topic], group: group, by: patience)
         else { return [] }
         defer { survey.close() }
         let partitions = (0..<Int32(count)).map { TopicPartition(topic, $0) }

@@ -80,7 +80,7 @@ struct ReplayList {
     private func standing(
         of replay: ReplayIdentity, _ access: ClusterAccess, by deadline: Deadline
     ) throws(ToolFault) -> ReplayStanding {
-        let log = KafkaLog(configuration.kafka)
+        let log = configuration.clientProperties.log
         let counts = Dictionary(
             access.cluster.topics.map { ($0.name, Int32($0.partitions.count)) }, uniquingKeysWith: { first, _ in first }
         )

@@ -25,7 +25,7 @@ struct ReplayRun {
     /// Where it ends, instead of the ends of the inputs.
     var bounds: [TopicPartition: NextOffset]?
 
-    private var log: KafkaLog { KafkaLog(configuration.kafka) }
+    private var log: any RecordLog { configuration.clientProperties.log }
     private func tell(_ words: String) { output.message("perennial replay: \(words)") }
 
     func run() throws(ToolFault) -> ExitCode {
@@ -179,7 +179,7 @@ struct ReplayRun {
     // MARK: After the last record
 
     private func summarize(_ watch: ReplayWatch, _ code: ExitCode, _ time: Duration) {
-        if let admin = try? Admin(clientID: "perennial-replay", properties: configuration.kafka) {
+        if let admin = try? Admin(clientID: "perennial-replay", properties: configuration.clientProperties) {
             watch.look(admin)
             admin.close(by: Deadline(after: .seconds(2)))
         }

@@ -1,5 +1,6 @@
 // Shows the progress of a replay, and stops it at its end.
 
+import Cluster
 import CommandLine
 import Configuration
 import Contract
@@ -45,7 +46,7 @@ final class ReplayWatch: Sendable {
     /// - Parameter run: the worker of this process.
     func part(_ run: WorkerRun.Parts) -> any ServicePart {
         ThreadPart("progress") { latch in
-            let admin = try Admin(clientID: "perennial-replay", properties: self.configuration.kafka)
+            let admin = try Admin(clientID: "perennial-replay", properties: self.configuration.clientProperties)
             defer { admin.close(by: Deadline(after: .seconds(2))) }
             let start = ContinuousClock.now
             var nextLook = start
@@ -130,7 +131,7 @@ final class ReplayWatch: Sendable {
         let topics = identity.worker.inputs.map(identity.names.topic)
         guard
             let survey = try? InputSurvey(
-                KafkaLog(configuration.kafka), topics: topics, group: identity.group, by: patience)
+                configuration.clientProperties.log, topics: topics, group: identity.group, by: patience)
         else { return }
         defer { survey.close() }
         guard let counts = try? survey.count(spans, until: patience) else { return }

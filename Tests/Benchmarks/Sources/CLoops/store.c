@@ -5,7 +5,7 @@
 
 #include "CLoops.h"
 
-// The options, the keys and the batches are those of Sources/Engine/Store/RocksStores.swift, so that only the wrapping differs.
+// The options, the keys and the batches are those of Sources/Engine/RocksStore/RocksStores.swift, so that only the wrapping differs.
 
 static rocksdb_t *open_store(const char *path, int64_t cache_bytes) {
     rocksdb_options_t *options = rocksdb_options_create();

@@ -7,6 +7,7 @@ import Log
 import MemoryLog
 import Platform
 import ReadAPI
+import RocksStore
 import Service
 import Store
 import Synchronization

@@ -3,6 +3,7 @@
 import CLoops
 import KafkaTestKit
 import Platform
+import RocksStore
 import Store
 
 private let keys: Int64 = 1_000_000

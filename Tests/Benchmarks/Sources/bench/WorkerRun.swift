@@ -7,6 +7,7 @@ import Kafka
 import KafkaTestKit
 import Log
 import Platform
+import RocksStore
 import Runtime
 import Store
 import Synchronization
@@ -246,7 +247,9 @@ private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
     let slot = number(arguments, 5)
     let group = Rerun(.entitlements, prefix: arguments[2], run: arguments[3]).definition.group
     let directory = try WorkerDirectory(
-        directory: arguments[4], group: group, replica: .slot(slot), memory: defaultMemory())
+        directory: arguments[4], group: group, replica: .slot(slot),
+        makeStores: RocksStores.sharing(
+            cacheBytes: defaultMemory().blockBytes, writeBufferBytes: defaultMemory().writeBufferBytes))
     let worker = try RunningWorker(
         .entitlements, prefix: arguments[2], run: arguments[3],
         KafkaLog(ClientProperties(bootstrapServers: arguments[1])), directory.stores, hooks

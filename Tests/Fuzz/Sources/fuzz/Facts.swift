@@ -14,19 +14,31 @@ let facts: Target = { bytes, count in
     let known = readings.reduce(into: Facts()) { $0.merge($1) }
     let backwards = readings.reversed().reduce(into: Facts()) { $0.merge($1) }
     precondition(known == backwards, "what is known depends on the order")
-    precondition(Facts(encoded: known.encoded) == known, "a state reads back as another")
+    precondition(kept(encoded(known)) == known, "a state reads back as another")
     ask(known)
     return 0
 }
 
 /// Bytes that are accepted as a state are a state that could have been written.
 let state: Target = { bytes, count in
-    guard let known = Facts(encoded: input(bytes, count)) else { return 0 }
-    precondition(Facts(encoded: known.encoded) == known, "a state reads back as another")
+    guard let known = kept(input(bytes, count)) else { return 0 }
+    precondition(kept(encoded(known)) == known, "a state reads back as another")
     var twice = known
     precondition(!twice.merge(known) && twice == known, "a state has news for itself")
     ask(known)
     return 0
+}
+
+/// The beginning of a state of which nothing was published. The inputs begin behind it.
+private let head: [UInt8] = [0, 0]
+
+/// The facts of a state; nil: the bytes are none.
+private func kept(_ bytes: [UInt8]) -> Facts? { SubscriptionState(head + bytes)?.facts }
+
+private func encoded(_ facts: Facts) -> [UInt8] {
+    var state = SubscriptionState()
+    state.facts = facts
+    return Array(state.bytes.dropFirst(head.count))
 }
 
 private let rules: [EntitlementRules] = {
@@ -99,6 +111,6 @@ extension World {
             guard (try? document.read(Array(line.utf8).span)) != nil else { fatalError("a seed is no JSON") }
             known.merge(NotificationReading(document).facts)
         }
-        return known.encoded
+        return encoded(known)
     }
 }

@@ -60,7 +60,7 @@ final class FuzzedServer: HTTPHandler {
     func earlyAnswer(to head: HTTPRequest) -> HTTPResponse? { nil }
 
     func handle(_ request: HTTPRequest, _ responder: Responder) {
-        if request.headers.bear(Self.token) {
+        if request.headers.bear(anyOf: [Self.token]) {
             precondition(request.headers["Authorization"]?.contains(Self.token) == true, "a token was made up")
         }
         requests.withLock { $0.append(request) }

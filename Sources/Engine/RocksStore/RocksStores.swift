@@ -2,6 +2,7 @@
 
 internal import CRocksDB
 internal import Platform
+public import Store
 
 /// Blocks of files that all stores of a process share in memory.
 public final class StoreCache: Sendable {
@@ -58,6 +59,16 @@ public final class RocksStores: PartitionStores {
     }
 
     deinit { rocksdb_options_destroy(options) }
+
+    /// Makes the stores of a directory. All stores that it makes share one cache.
+    public static func sharing(
+        cacheBytes: Int, writeBufferBytes: Int = RocksStores.writeBufferBytes
+    ) -> @Sendable (_ directory: String) throws(StoreFault) -> any PartitionStores {
+        let cache = StoreCache(bytes: cacheBytes)
+        return { directory throws(StoreFault) in
+            try RocksStores(directory: directory, cache: cache, writeBufferBytes: writeBufferBytes)
+        }
+    }
 
     public func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore {
         if fileExists(wipeMark(partition)) { try wipe(partition) }

@@ -1,6 +1,7 @@
 // The store of one partition on disk.
 
 internal import CRocksDB
+internal import Store
 
 /// One column family: the first byte of a key distinguishes note, values and timers, and one batch writes them all.
 ///
@@ -161,14 +162,16 @@ final class RocksStore: PartitionStore {
     /// In the order of the keys: RocksDB continues from where it put the previous key, and a search from the beginning
     /// for each of a thousand keys costs twice as much.
     private func collect(_ changes: StoreChanges) {
+        // One call into the other module instead of one for each change.
+        let list = changes.changes
         changes.bytes.withUnsafeBytes { bytes in
             places.removeAll(keepingCapacity: true)
-            for (index, change) in changes.changes.enumerated() {
+            for (index, change) in list.enumerated() {
                 places.append(ChangePlace(of: change, at: index, in: bytes))
             }
             places.sort(by: <)
             for place in places {
-                switch changes.changes[place.index] {
+                switch list[place.index] {
                 case .put(let key, let value):
                     keys.hold(KeySpace.value, UnsafeRawBufferPointer(rebasing: bytes[key]))
                     put(UnsafeRawBufferPointer(rebasing: bytes[value]))

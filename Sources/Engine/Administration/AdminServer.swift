@@ -2,6 +2,7 @@
 
 import HTTP
 public import Platform
+public import Service
 import Synchronization
 public import Telemetry
 

@@ -1,5 +1,7 @@
 // The order in which the changes of one write are passed to RocksDB.
 
+internal import Store
+
 /// Approximate place of a change's key: its first sixteen bytes. Changes of one key keep the order in which they were
 /// made, which decides the result.
 struct ChangePlace: Comparable {

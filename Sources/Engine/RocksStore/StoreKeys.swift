@@ -1,5 +1,7 @@
 // Keys of a store on disk. The order of their bytes is the order in which the store is read.
 
+internal import Store
+
 /// The first byte of a key. On disk the keys are in this order; the timers are last, so that `end` is after all keys.
 enum KeySpace {
     static let note: UInt8 = 0

@@ -1,7 +1,7 @@
 // The meaning of RocksDB's messages. Its C interface has no error codes: the text begins with the kind of the error.
 
 internal import CRocksDB
-package import Platform
+internal import Store
 
 extension StoreFault {
     /// - Parameter words: RocksDB's message, such as "IO error: No space left on device: While appending to file: …".
@@ -21,28 +21,6 @@ extension StoreFault {
         } else {
             self.init(.system, "\(text). \(Self.advice(for: words))")
         }
-    }
-
-    /// For calls of the system instead of RocksDB: if a file is missing then, it is not a file of a store.
-    package init(_ operation: String, path: String, _ failure: SystemFailure) {
-        self.init(.system, "\(operation) \(path): \(failure.reason). \(Self.advice(for: failure.reason))")
-    }
-
-    static let makeRoom = "Free space on the disk: nothing is lost, the log has everything"
-
-    private static func advice(for words: String) -> String {
-        if words.contains("No space left") || words.contains("quota") {
-            return makeRoom
-        }
-        if words.contains("ermission") || words.contains("not permitted") || words.contains("Read-only") {
-            return "Give this user permission to write there, or set state.directory to another place"
-        }
-        if words.contains("not a directory") || words.contains("Not a directory") || words.contains("File exists") {
-            return "There is a file where a directory is needed: move it away, or set state.directory to another place"
-        }
-        if words.contains("No such file") { return "It cannot be created there: set state.directory to another place" }
-        if words.contains("Too many open files") { return "Raise the limit of open files (ulimit -n)" }
-        return "Check the disk: nothing is lost, the log has everything"
     }
 }
 

@@ -1,0 +1,53 @@
+// What every command that serves begins with.
+
+import Administration
+import Cluster
+package import CommandLine
+package import Configuration
+package import Kafka
+import Platform
+package import Service
+package import Telemetry
+
+/// A process that runs until a signal arrives: its log lines, its metrics, its health, and the properties of its clients.
+package struct ServiceRun: Sendable {
+    package let logger: Logger
+    package let metrics: Metrics
+    package let health = Health()
+    /// Clients that are made with these properties report to `metrics`.
+    package let kafka: ClientProperties
+    private let listen: ListenAddress
+
+    /// nil: no broker is named, and a message was printed.
+    ///
+    /// - Parameters:
+    ///   - command: its name in messages.
+    ///   - environment: the label of every metric that does not set it itself.
+    ///   - level: nil: `log.level`.
+    package init?(
+        _ command: CommandName, _ configuration: Configuration, environment: String, level: LogLevel? = nil,
+        output: Output
+    ) {
+        let settings = configuration.service
+        metrics = Metrics(common: ["environment": environment])
+        kafka = configuration.clientProperties(reportingTo: metrics)
+        guard kafka.bootstrapServers != nil else {
+            output.message("perennial \(command.rawValue): \(ClusterAccess.noServers)")
+            return nil
+        }
+        metrics.buildInfo(version: PerennialVersion.text)
+        metrics.processInfo()
+        logger = Logger(level: level ?? settings.logLevel, format: settings.logFormat)
+        listen = settings.adminListen
+    }
+
+    /// The part that answers `/livez`, `/readyz` and `/metrics`.
+    package var admin: any ServicePart {
+        AdminServer(listen: listen, health: health, metrics: metrics, logger: logger)
+    }
+
+    /// The process of these parts, which start in this order; `reload` is called on SIGHUP.
+    package func service(_ parts: [any ServicePart], reload: (@Sendable () throws -> Void)? = nil) -> Service {
+        Service(parts, health: health, logger: logger, reload: reload)
+    }
+}
