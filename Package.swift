@@ -198,6 +198,12 @@ let testSupport: [Target] = [
         name: "transform-worker", dependencies: ["Kafka", "Log", "Platform"],
         path: "Tests/Programs/transform-worker"),
     .executableTarget(
+        name: "renewals-worker",
+        dependencies: [
+            "Administration", "Contract", "Kafka", "Log", "Platform", "RenewalsExample", "RocksStore", "Runtime",
+            "Service", "Telemetry",
+        ], path: "Tests/Programs/renewals-worker"),
+    .executableTarget(
         name: "service-probe", dependencies: ["Administration", "Platform", "Service", "Telemetry"],
         path: "Tests/Programs/service-probe"),
     .executableTarget(name: "platform-probe", dependencies: ["Platform"], path: "Tests/Programs/platform-probe"),
@@ -224,7 +230,9 @@ let tests: [Target] = [
         dependencies: ["KafkaTestKit", "Log", "LogTestKit", "MemoryLog", "Platform", "TestTraits"]),
     .testTarget(
         name: "ExampleTests",
-        dependencies: ["Contract", "Log", "MemoryLog", "RenewalsExample", "Runtime", "WorkerTestKit"]),
+        dependencies: [
+            "Contract", "Log", "MemoryLog", "RenewalsExample", "Runtime", "WorkerTestKit", "renewals-worker",
+        ]),
     .testTarget(
         name: "StoreTests",
         dependencies: ["KafkaTestKit", "Platform", "RocksStore", "Store", "TestTraits", "store-probe"]),

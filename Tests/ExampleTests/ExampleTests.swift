@@ -101,11 +101,18 @@ import WorkerTestKit
 }
 
 @Suite struct `The tutorial about a consumer` {
-    @Test func `shows the example as it is compiled`() throws {
+    private func text(_ path: String) throws -> String {
         let here = URL(filePath: #filePath).deletingLastPathComponent()
-        let page = here.appending(path: "../../docs/tutorial/your-own-consumer.md")
-        let text = try String(contentsOf: page, encoding: .utf8)
-        let example = try String(contentsOf: here.appending(path: "../Example/Renewals.swift"), encoding: .utf8)
-        #expect(text.contains("```swift\n\(example)```"))
+        return try String(contentsOf: here.appending(path: path), encoding: .utf8)
+    }
+
+    @Test func `shows the example and its program as they are compiled`() throws {
+        let page = try text("../../docs/tutorial/your-own-consumer.md")
+        let example = try text("../Example/Renewals.swift")
+        #expect(page.contains("```swift\n\(example)```"))
+        // On the page both files are in one target.
+        let program = try text("../Programs/renewals-worker/main.swift")
+            .replacing("import RenewalsExample\n", with: "")
+        #expect(page.contains("```swift\n\(program)```"))
     }
 }
