@@ -110,7 +110,7 @@ struct LetterQuery: Sendable {
         guard isLongEnough, prefix.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
             throw SettingFault(
                 "\(quoted(name)) is neither a topic nor a letter: a topic is rejected or a worker "
-                    + "(\(Worker.allCases.map(\.rawValue).joined(separator: ", "))); a letter is PARTITION:OFFSET, or at "
+                    + "(\(WorkerName.allCases.map(\.rawValue).joined(separator: ", "))); a letter is PARTITION:OFFSET, or at "
                     + "least \(Self.shortestKeyPrefix) hexadecimal digits of its key")
         }
         return .key(prefix: prefix)
