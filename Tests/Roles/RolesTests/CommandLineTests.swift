@@ -1,5 +1,7 @@
+import Cluster
 import Configuration
 import Foundation
+import Kafka
 import Platform
 import Settings
 import Synchronization
@@ -169,7 +171,7 @@ private func run(
                     invocation.output.data("\(invocation.operands[0]) \(configuration.environment)")
                     return .no
                 })
-        ], judge: { _ in [] })
+        ], judge: { ClientProperties.complaints($0) })
 
     @Test func `runs with the configuration and hands on its exit code`() {
         let outcome = run(["topics", "plan", "--environment", "sandbox"], program: Self.seen)

@@ -5,6 +5,7 @@ import JSON
 import KafkaTestKit
 import Log
 import Platform
+import RocksStore
 import Store
 
 /// A partition's changes are written when they reach this size, as in a worker of twelve partitions with the default cache.
