@@ -416,14 +416,14 @@ let package = Package(
         .library(name: "ConsumptionSender", targets: ["AppStoreAPI", "ConsumptionSender", "Crypto", "Platform"]),
         .library(name: "ConsumptionWorker", targets: ["ConsumptionWorker"]),
         .library(name: "EntitlementsWorker", targets: ["EntitlementsWorker"]),
-        .library(
-            name: "Worker",
-            targets: ["Log", "LogTestKit", "MemoryLog", "RocksStore", "Runtime", "Store", "Telemetry", "WorkerTestKit"]),
+        .library(name: "Worker", targets: ["Log", "Runtime", "Store", "Telemetry"]),
+        .library(name: "WorkerTestKit", targets: ["LogTestKit", "MemoryLog", "WorkerTestKit"]),
+        .library(name: "Administration", targets: ["Administration", "Service"]),
         // For Tests/Fuzz.
         .library(name: "HTTP", targets: ["HTTP", "Platform", "Telemetry"]),
         // For Tests/Benchmarks.
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
-        .library(name: "ReadAPI", targets: ["Administration", "ReadAPI", "Service"]),
+        .library(name: "ReadAPI", targets: ["ReadAPI"]),
         // Preloaded into programs under test. It is a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],

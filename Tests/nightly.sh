@@ -17,7 +17,7 @@ fail() {
 }
 
 # The figures of each part, from the output of its Makefile target.
-figures_of_tests() { printf '%d tests, %d kill rounds' "$(grep -cE '^✔ Test ".*passed')" "$kill_rounds"; }
+figures_of_tests() { printf '%d tests, %d kill rounds' "$(grep -cE '^([a-z]+: )?✔ Test ".*passed')" "$kill_rounds"; }
 figures_of_soak() { figures_of_tests; }
 figures_of_fuzz() { awk '/^fuzz: / { runs += $3 } END { printf "%d inputs", runs }'; }
 figures_of_mutants() { tail -n 1; }

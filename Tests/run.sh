@@ -22,8 +22,9 @@ quick='A follower|A gap in the notifications|A partition that has a new leader|A
 # run at the same time: these two, and all others. Each takes about as long as the others.
 first='A comparison with a replay|A replay|Answers to refund requests|Answers to refund requests in trouble|Dead letters|The memory of a worker|The read API|Without a right or a broker|Workers'
 second='A broker that dies|A promotion|A state that another build has kept|A worker of the runtime|Churn of a whole installation|The page about changing rules'
-# These measure the processor time of each request, and how long answers take. They run alone, when the others have ended.
-measuring='An ingest under a flood'
+# These measure the processor time of each request, how long answers take, or send as much as the machine can. They run alone, when the
+# others have ended.
+measuring='An ingest that is asked for too much|An ingest under a flood'
 
 tier=${1:-}
 logs=$(mktemp -d "${TMPDIR:-/tmp}/perennial-tests.XXXXXX") || exit 1
@@ -37,9 +38,37 @@ group() {
     local name=$1
     shift
     printf '\n-- %s\n' "$name"
-    # Groups that run at the same time share the build folder: they only read it. Each line of their output names its group.
-    swift test --ignore-lock --skip-build "$@" 2>&1 | tee "$logs/$name" | sed -u "s/^/${line_start:-}/" || touch "$logs/$name.failed"
+    swift test --skip-build "$@" 2>&1 | tee "$logs/$name" | sed -u "s/^/${line_start:-}/" || touch "$logs/$name.failed"
 }
+
+beside=()
+# A group that runs at the same time as others, and shares the build folder with them: they only read it. Each line of its output
+# begins with its name.
+group_beside() {
+    local name=$1
+    # It gets a process group of its own.
+    set -m
+    line_start="${name#*-}: " group "$@" --ignore-lock &
+    set +m
+    beside+=("$name:$!")
+}
+
+# A group that was killed has not said how it ended.
+wait_for_all() {
+    local one
+    for one in "${beside[@]}"; do
+        wait "${one##*:}" || touch "$logs/${one%:*}.failed"
+    done
+    beside=()
+}
+
+# Ctrl-C does not reach the process groups of others.
+stop_all() {
+    local one
+    for one in "${beside[@]}"; do kill -- "-${one##*:}"; done
+    exit 130
+}
+trap stop_all INT TERM
 
 # A pattern for `swift test` of suites of BrokerTests.
 suites() { printf '^BrokerTests(\..*)?[./]`?(%s)`?/' "$1"; }
@@ -58,10 +87,10 @@ soak)
     # With 300 seeds or more the test also requires that every kind of fault has occurred.
     PERENNIAL_TEST_SEEDS=${PERENNIAL_TEST_SEEDS:-300} \
         group simulation --filter '^RuntimeTests\..*write what a plain fold of their input says'
-    line_start='first: ' group soak-first --no-parallel --filter "$(suites "$first")" &
-    line_start='second: ' group soak-second --no-parallel --filter "$(suites "$second")" &
-    line_start='others: ' group soak-others --no-parallel --filter '^BrokerTests\.' --skip "$(suites "$first|$second|$measuring|$quick")" &
-    wait
+    group_beside soak-first --no-parallel --filter "$(suites "$first")"
+    group_beside soak-second --no-parallel --filter "$(suites "$second")"
+    group_beside soak-others --no-parallel --filter '^BrokerTests\.' --skip "$(suites "$first|$second|$measuring|$quick")"
+    wait_for_all
     group soak-measuring --no-parallel --filter "$(suites "$measuring")"
     ;;
 *)

@@ -22,6 +22,7 @@ let package = Package(
             name: "bench",
             dependencies: [
                 "CLoops",
+                .product(name: "Administration", package: "perennial"),
                 .product(name: "Domain", package: "perennial"),
                 .product(name: "IngestTestKit", package: "perennial"),
                 .product(name: "Kafka", package: "perennial"),
@@ -29,6 +30,7 @@ let package = Package(
                 .product(name: "ReadAPI", package: "perennial"),
                 .product(name: "Store", package: "perennial"),
                 .product(name: "Worker", package: "perennial"),
+                .product(name: "WorkerTestKit", package: "perennial"),
                 .product(name: "ChurnWorker", package: "perennial"),
                 .product(name: "ConsumptionSender", package: "perennial"),
                 .product(name: "ConsumptionWorker", package: "perennial"),

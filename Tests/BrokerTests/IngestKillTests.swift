@@ -73,8 +73,10 @@ extension RealBroker {
             let body = MakeBelieveStore.body(try store.payload("00000000.jws"))
             let host = try ShiftedHost(seconds: 120)
             let ingest = try ServiceProcess(
-                ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0"] + store.ingestSettings
-                    + installation.settings, environment: host.environment)
+                ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0"]
+                    // Ingest does not wait for the next tick that is due.
+                    + ["--tick.interval.ms", "600000"] + store.ingestSettings + installation.settings,
+                environment: host.environment)
             let port = try await ingest.port("ingest listens")
             // This is the only reason.
             try await waitUntil("the refused tick is reported", within: patience) {

@@ -51,17 +51,22 @@ struct ReplayScene: Sendable {
             let store = try StoreLog(
                 seed: seed, subscribers: subscribers, arrival: 60 * StoreLog.day, after: 100 * StoreLog.day)
             var failure: KafkaCode?
-            let producer = try Producer(.init(clientID: "feeder", properties: broker.properties)) {
-                failure = $0.failure ?? failure
+            // What a busy broker has not confirmed is sent again, as ingest does it.
+            var unconfirmed: [Int] = []
+            var sent: [(partition: Int32, key: [UInt8]?, value: [UInt8], type: String, time: Int64)] = []
+            let producer = try Producer(.init(clientID: "feeder", properties: broker.properties)) { report in
+                guard let code = report.failure else { return }
+                if code == .unconfirmed { unconfirmed.append(Int(report.token)) } else { failure = code }
             }
             defer { producer.close(by: Deadline(after: patience)) }
             let target = try producer.topic(topic)
             func send(_ partition: Int32, _ key: [UInt8]?, _ value: [UInt8], _ type: String, _ time: Int64) throws {
+                sent.append((partition, key, value, type, time))
                 let headers = [RecordHeader("type", type), RecordHeader("schema", "\(type)/1")]
                 while producer.outstanding > 5_000 { producer.poll(.milliseconds(10)) }
                 try producer.send(
                     to: target, partition: partition, key: key?.span, value: value.span, headers: headers,
-                    timestamp: time)
+                    timestamp: time, token: UInt(sent.count - 1))
             }
             var nextTick = StoreLog.start
             func tick(until instant: Int64) throws {
@@ -80,6 +85,11 @@ struct ReplayScene: Sendable {
             }
             try tick(until: store.end)
             try producer.flush(by: Deadline(after: .seconds(120)))
+            while let number = unconfirmed.popLast() {
+                let one = sent[number]
+                try send(one.partition, one.key, one.value, one.type, one.time)
+                try producer.flush(by: Deadline(after: .seconds(120)))
+            }
             if let failure { throw KafkaFault(.stopProcess, failure, operation: "feed notifications") }
         }
     }

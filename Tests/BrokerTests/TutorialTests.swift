@@ -11,7 +11,7 @@ extension RealBroker {
                 ).standardized, encoding: .utf8)
             let part = try #require(page.components(separatedBy: "\n## Part 2").last)
             let blocks = part.matches(of: #/(?s)\n```sh\n(.*?)\n```\n/#).map { String($0.1) }
-            #expect(blocks.count == 7)
+            #expect(blocks.count == 8)
             let broker = try await Broker.shared()
             let scratch = try ScratchDirectory("tutorial")
             var text = blocks.joined(separator: "\n")
@@ -19,12 +19,15 @@ extension RealBroker {
                 .replacing(
                     "$PWD/.build/release",
                     with: URL(fileURLWithPath: try productPath("perennial")).deletingLastPathComponent().path)
-            for port in ["8080", "8081", "9465", "9466", "9467"] {
+            var addresses: [String: String] = [:]
+            for port in ["8080", "8081", "9464", "9465", "9466", "9467"] {
+                let address = "127.0.0.1:\(try Ports.free())"
                 #expect(text.contains("127.0.0.1:\(port)"))
-                text = text.replacing("127.0.0.1:\(port)", with: "127.0.0.1:\(try Ports.free())")
+                text = text.replacing("127.0.0.1:\(port)", with: address)
+                addresses[port] = address
             }
-            // Topics of its own, and an address for probes that nobody else has.
-            let settings = ["PERENNIAL_TOPIC_PREFIX": "tutorial", "PERENNIAL_ADMIN_LISTEN": "127.0.0.1:0"]
+            // Topics of its own. On the page ingest has the default address for probes.
+            let settings = ["PERENNIAL_TOPIC_PREFIX": "tutorial", "PERENNIAL_ADMIN_LISTEN": addresses["9464"]!]
             let lines = text.split(separator: "\n").map(String.init)
             let script = try scratch.write(
                 Self.functions + lines.map(Self.step).joined(separator: "\n") + "\n", to: "tutorial.sh")

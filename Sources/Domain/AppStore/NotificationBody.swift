@@ -1,6 +1,7 @@
 // The body of Apple's POST request.
 
 internal import JSON
+internal import Records
 
 /// `{"signedPayload": "..."}`; other members are ignored, because Apple may add some.
 public enum NotificationBody {
@@ -13,7 +14,7 @@ public enum NotificationBody {
 
     static func signedPayload(of body: [UInt8], with document: inout JSONDocument) throws(Rejection) -> [UInt8] {
         try PayloadJSON.read(body.span, into: &document, "body")
-        guard let value = document.value("signedPayload", of: document.root) else {
+        guard let value = document.value(.signedPayload, of: document.root) else {
             // Notifications of version 1 have other members and no signature.
             throw Rejection(
                 .malformed, "body: there is no signedPayload; only version 2 of the notifications is signed")

@@ -32,7 +32,6 @@ public struct VerificationPolicy: Sendable {
 /// inside of it, and last its date. The first step that fails determines the code.
 public final class Verifier {
     /// Name of the member of a published record that replaces `signedAppTransactionInfo` and contains its decoded JSON.
-    private static let appTransaction: StaticString = "appTransaction"
 
     /// All possible flags of a notification.
     public static var flagNames: [String] { Flags.names }
@@ -136,10 +135,11 @@ public final class Verifier {
             guard let member = outer.member(place.member.text, of: contents.subject.object),
                 let text = outer.bytes(of: member.value)
             else { continue }
-            if place.kind == .appTransaction, outer.member(Self.appTransaction, of: contents.subject.object) != nil {
+            let namesake = MemberName.appTransaction.text
+            if place.kind == .appTransaction, outer.member(namesake, of: contents.subject.object) != nil {
                 // Otherwise the record would have two members of one name, and readers would disagree about which one
                 // counts.
-                throw Rejection(.inconsistent, "\(place.path): there is also a member \(Self.appTransaction)")
+                throw Rejection(.inconsistent, "\(place.path): there is also a member \(namesake)")
             }
             let part: InnerPart
             do throws(Rejection) {
@@ -201,7 +201,7 @@ public final class Verifier {
         case .externalPurchaseToken: return .externalPurchaseToken(outer.rawBytes(of: object))
         case .appData:
             let replacements = checked.parts.map { part in
-                (part.memberRange, Array("\"\(Self.appTransaction)\":".utf8) + part.bytes)
+                (part.memberRange, Array("\"\(MemberName.appTransaction.text)\":".utf8) + part.bytes)
             }
             return .appData(spliced(checked.payload.bytes, outer.range(of: object), replacements))
         }

@@ -2,12 +2,12 @@
 
 public import JSON
 
-/// Each name is here once, for the writer of a record, for the check of a payload and for every reader. A name that more than one
-/// object has is in the first of their lists.
-public struct MemberName: Sendable {
+/// Each name is here once: for the check of a payload, for the writer of its record, and for the readers of that record. The names
+/// of what workers put out are beside their writers. A name that more than one object has is in the first of their lists.
+@frozen public struct MemberName: Sendable {
     public let text: StaticString
 
-    @usableFromInline init(_ text: StaticString) { self.text = text }
+    @inlinable init(_ text: StaticString) { self.text = text }
 }
 
 extension MemberName {
@@ -33,6 +33,7 @@ extension MemberName {
     @inlinable public static var evidence: MemberName { MemberName("evidence") }
 
     // Of Apple's notifications. Records have many of them too.
+    @inlinable public static var signedPayload: MemberName { MemberName("signedPayload") }
     @inlinable public static var version: MemberName { MemberName("version") }
     @inlinable public static var data: MemberName { MemberName("data") }
     @inlinable public static var signedTransactionInfo: MemberName { MemberName("signedTransactionInfo") }
@@ -120,7 +121,8 @@ extension MemberName {
     @inlinable public static var userStatus: MemberName { MemberName("userStatus") }
     @inlinable public static var platform: MemberName { MemberName("platform") }
 
-    // Of app transactions.
+    // Of app transactions. Before StoreKit 2 they were members of this one.
+    @inlinable public static var appTransaction: MemberName { MemberName("appTransaction") }
     @inlinable public static var receiptType: MemberName { MemberName("receiptType") }
     @inlinable public static var applicationVersion: MemberName { MemberName("applicationVersion") }
     @inlinable public static var versionExternalIdentifier: MemberName { MemberName("versionExternalIdentifier") }
@@ -135,5 +137,7 @@ extension MemberName {
 
 extension JSONValue {
     /// nil if it is no object, or has no such member.
-    public subscript(_ name: MemberName) -> JSONValue? { self[name.text.description] }
+    public subscript(_ name: MemberName) -> JSONValue? {
+        name.text.withUTF8Buffer { text in object?.members.last { $0.name.utf8.elementsEqual(text) }?.value }
+    }
 }

@@ -29,6 +29,7 @@ public final class WorkerDirectory: CrashNotesProvider, Sendable {
         path = "\(directory)/\(group)"
         aside = AsideStores("\(path)/\(replica.fileName).aside", makeStores)
         do throws(StoreFault) {
+            // The lock below needs it too, also where the stores are in memory.
             do throws(SystemFailure) { try makeDirectories(path) } catch { throw StoreFault("make", path: path, error) }
             stores = try makeStores(path)
         } catch {

@@ -9,6 +9,8 @@
 /// own clock.
 ///
 /// With a `life`, only partitions whose last notification is younger than that get ticks.
+///
+/// `trial` is the only exception: one tick that is not due, after the brokers have refused the time of this host.
 struct TickSchedule {
     /// The last record before an end.
     struct Record: Equatable {
@@ -123,6 +125,19 @@ struct TickSchedule {
             case .timestamp, .unread: return nil
             }
         }
+    }
+
+    /// Whether any partition gets ticks.
+    func hasLiving(at now: Int64) -> Bool { partitions.values.contains { isAlive($0, at: now) } }
+
+    /// A partition to which a tick can be written although none is due: it was looked at, gets ticks, and its last record
+    /// is not known to be ahead of `now`.
+    func trial(at now: Int64) -> Int32? {
+        partitions.sorted { $0.key < $1.key }.first { _, partition in
+            guard partition.end != nil, isAlive(partition, at: now) else { return false }
+            if case .timestamp(let time) = partition.last { return time <= now }
+            return true
+        }?.key
     }
 
     /// Whether an early look is useful: something is due or must be read, or nothing is known yet.

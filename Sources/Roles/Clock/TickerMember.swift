@@ -37,8 +37,8 @@ final class TickerMember: RebalanceHooks {
     }
 
     var onSuccess: (Success) -> Void = { _ in }
-    /// Brokers refused the time of this host. The next look ticks all partitions, so that a clock that was set is
-    /// noticed now and not one interval later.
+    /// Brokers refused the time of this host. If no tick is due, one is written all the same, so that a clock that was
+    /// set is noticed now and not one interval later.
     var isTimeInDoubt = false
 
     private let configuration: Ticker.Configuration
@@ -196,9 +196,13 @@ final class TickerMember: RebalanceHooks {
         // A rebalance may be in progress, and remove partitions from the schedule.
         try serveGroup(.zero)
         guard begin.duration(to: .now) < Self.lookLife else { return }
-        let due = isTimeInDoubt ? schedule.owned.map { ($0, nil) } : schedule.due(at: now)
+        var due = schedule.due(at: now)
+        if due.isEmpty, isTimeInDoubt {
+            // Without a partition that gets ticks, no tick can be refused.
+            guard schedule.hasLiving(at: now) else { return onSuccess(.ticked) }
+            due = schedule.trial(at: now).map { [($0, nil)] } ?? []
+        }
         if !due.isEmpty { try tick(due, target) }
-        isTimeInDoubt = false
         onSuccess(due.isEmpty ? .looked : .ticked)
     }
 
@@ -244,6 +248,7 @@ final class TickerMember: RebalanceHooks {
                 failure = report.failure
                 continue
             }
+            isTimeInDoubt = false
             schedule.ticked(report.partition, at: report.offset, timestamp: time)
             metrics.ticks.add()
             if let since = due.first(where: { $0.partition == report.partition })?.since {

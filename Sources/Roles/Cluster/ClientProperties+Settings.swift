@@ -19,7 +19,7 @@ extension ClientProperties {
     }
 
     /// The log of everything that is configured. The demo alone can have another one.
-    package var log: any RecordLog { KafkaLog(self) }
+    package func makeLog() -> any RecordLog { KafkaLog(self) }
 }
 
 extension Configuration {

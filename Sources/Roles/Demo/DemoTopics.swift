@@ -50,7 +50,7 @@ final class DemoTopics: ServicePart {
         prefix = TopicPrefix("perennial-demo-\(String(UInt32.random(in: 0 ... .max), radix: 16))")!
         switch place {
         case .memory: log = MemoryLog()
-        case .kafka(let properties): log = properties.log
+        case .kafka(let properties): log = properties.makeLog()
         }
     }
 

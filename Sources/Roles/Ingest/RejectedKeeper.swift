@@ -4,6 +4,7 @@ import AppStore
 import Contract
 import JSON
 import Platform
+import Records
 import Synchronization
 
 final class RejectedKeeper: Sendable {
@@ -82,7 +83,7 @@ final class RejectedKeeper: Sendable {
     private static func essence(of body: [UInt8], _ jws: [UInt8]?) -> [UInt8] {
         guard let jws else { return body }
         var writer = JSONWriter()
-        writer.object { $0.member("signedPayload", utf8: jws) }
+        writer.object { $0.member(MemberName.signedPayload.text, utf8: jws) }
         return writer.bytes.count < body.count ? writer.bytes : body
     }
 

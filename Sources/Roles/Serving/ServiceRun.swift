@@ -42,7 +42,7 @@ package struct ServiceRun: Sendable {
     }
 
     /// The part that answers `/livez`, `/readyz` and `/metrics`.
-    package var admin: any ServicePart {
+    package func makeAdmin() -> any ServicePart {
         AdminServer(listen: listen, health: health, metrics: metrics, logger: logger)
     }
 

@@ -119,7 +119,7 @@ package struct WorkerRun {
         }
         var options = options(directory, memory)
         options.showsOwnership = beside != nil && replay == nil
-        let log = process.kafka.log
+        let log = process.kafka.makeLog()
         let service = WorkerService(
             { makeProcessor(metrics) }, log: log, stores: directory.stores, options,
             health: health, metrics: metrics, logger: logger)
@@ -182,7 +182,7 @@ package struct WorkerRun {
         let cluster =
             replay == nil
             ? ClusterWatch.part(worker.command, configuration, health: process.health, logger: process.logger) : nil
-        var parts: [any ServicePart] = isServed ? [process.admin] : []
+        var parts: [any ServicePart] = isServed ? [process.makeAdmin()] : []
         if let cluster { parts.append(cluster) }
         return parts
     }

@@ -25,8 +25,8 @@ public func growTopic(
     var code = rd_kafka_event_error(event)
     var count = 0
     let results = rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(event), &count)
-    if code == RD_KAFKA_RESP_ERR_NO_ERROR, count > 0 { code = rd_kafka_topic_result_error(results![0]) }
-    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+    if code == RD_KAFKA_RESP_ERR_NO_ERROR, count == 1 { code = rd_kafka_topic_result_error(results![0]) }
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR, count == 1 else {
         throw KafkaFault(.stopProcess, KafkaCode(rawValue: code.rawValue), operation: operation)
     }
 }
@@ -37,7 +37,10 @@ func quietClient(_ name: String, _ properties: [String: String]) throws(KafkaFau
     rd_kafka_conf_set_log_cb(conf, nil)
     var message = [CChar](repeating: 0, count: 256)
     for (property, value) in properties.merging(["client.id": name], uniquingKeysWith: { given, _ in given }) {
-        rd_kafka_conf_set(conf, property, value, &message, message.count)
+        guard rd_kafka_conf_set(conf, property, value, &message, message.count) == RD_KAFKA_CONF_OK else {
+            rd_kafka_conf_destroy(conf)
+            throw KafkaFault(.stopProcess, .invalidConfiguration, operation: "set \(property) of the client \(name)")
+        }
     }
     guard let client = rd_kafka_new(RD_KAFKA_PRODUCER, conf, &message, message.count) else {
         rd_kafka_conf_destroy(conf)

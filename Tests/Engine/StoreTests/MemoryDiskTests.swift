@@ -91,7 +91,7 @@ import Testing
         disk.fail { operation, _ in [.open, .wipe, .read, .timers, .close].contains(operation) ? full : nil }
         for refused in [
             fault { _ = try stores.open(1) }, fault { try stores.wipe(1) }, fault { _ = try store.value("a") },
-            fault { _ = try store.timers() }, fault { _ = try store.firstTimer() }, fault { try store.close() },
+            fault { _ = try store.timers() }, fault { try store.close() },
         ] { #expect(refused == full) }
         disk.fail(nil)
         try store.write([("a", "1")])

@@ -101,6 +101,18 @@ import Testing
         #expect(test.dueAt(55_000).isEmpty)
     }
 
+    @Test func `tries the time of the host with a partition that was looked at and is not ahead`() {
+        var schedule = schedule
+        schedule.take(over: [0, 1, 2])
+        #expect(schedule.trial(at: 50_000) == nil)
+        schedule.saw(end: 10, of: 1, at: 50_000)
+        schedule.saw(end: 10, of: 2, at: 50_000)
+        schedule.read(.init(timestamp: 50_001, isTick: false), before: 10, of: 1)
+        schedule.read(.init(timestamp: 50_000, isTick: false), before: 10, of: 2)
+        #expect(schedule.due(at: 50_000).isEmpty && schedule.trial(at: 50_000) == 2)
+        #expect(schedule.trial(at: 50_001) == 1)
+    }
+
     @Test func `forgets everything when partitions are given anew, and what it is told of others`() {
         var test = self
         test.takeOver(at: 50_000, last: 20_000)
@@ -211,5 +223,12 @@ import Testing
         test.schedule.ticked(0, at: 11, timestamp: 930_000)
         #expect(test.dueAt(1_900_000) == [0])
         #expect(test.dueAt(1_930_000).isEmpty)
+    }
+
+    @Test func `tries the time of the host with a living partition only`() {
+        var test = self
+        test.takeOver(at: 50_000, last: .init(timestamp: 40_000, isTick: false))
+        #expect(test.schedule.hasLiving(at: 50_000) && test.schedule.trial(at: 50_000) == 0)
+        #expect(!test.schedule.hasLiving(at: 2_000_000) && test.schedule.trial(at: 2_000_000) == nil)
     }
 }

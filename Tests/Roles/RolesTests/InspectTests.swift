@@ -304,6 +304,8 @@ import WorkerTestKit
                 + "perennial that reads it"
             #expect(answer.messages.contains(words) == (version == 2), "\(answer.messages)")
         }
+        // The value of a later build is not compared as if this build could read it.
+        if topic == .entitlements { #expect(try published(report()) == "absent") }
     }
 
     @Test func `with a lapse that is shorter than a column shows it`() throws {

@@ -102,7 +102,7 @@ extension Command {
                 sources, partitions: configuration.topicPlan.partitions, listen: configuration.api.listen,
                 tokens: configuration.api.tokens,
                 maxBehind: configuration.api.maxBehind, dayOf: { zone.day(of: $0) }, rules: CellRules(zone)),
-            log: process.kafka.log, health: process.health, metrics: process.metrics, logger: logger)
+            log: process.kafka.makeLog(), health: process.health, metrics: process.metrics, logger: logger)
         let files = configuration.files
         let readTokens: @Sendable () throws -> Void = {
             let tokens = try reload().api.tokens
@@ -110,6 +110,6 @@ extension Command {
             logger.info("api.token was read again", ["tokens": .integer(tokens.count)])
         }
         let watch = FileWatch({ files }, logger: logger, reload: readTokens)
-        return process.service([process.admin] + api.parts + [watch], reload: readTokens).run()
+        return process.service([process.makeAdmin()] + api.parts + [watch], reload: readTokens).run()
     }
 }

@@ -26,7 +26,7 @@ extension Command {
             let ticker = Ticker(
                 Ticker.Configuration(configuration, process.kafka), readiness: .ticking, health: process.health,
                 metrics: process.metrics, logger: process.logger)
-            return process.service([process.admin, ticker]).run()
+            return process.service([process.makeAdmin(), ticker]).run()
         })
 }
 

@@ -70,7 +70,7 @@ extension Command {
         let reload = IngestReload(configuration, invocation.reload, verifiers, ingest, logger)
         let watch = FileWatch({ reload.files }, logger: logger, reload: { try reload.settings() })
         return process.service(
-            asked + [process.admin, ticker] + ingest.parts + [watch], reload: { try reload.everything() }
+            asked + [process.makeAdmin(), ticker] + ingest.parts + [watch], reload: { try reload.everything() }
         ).run()
     }
 }

@@ -64,7 +64,7 @@ extension Command {
         _ query: DiffQuery, _ configuration: Configuration, _ output: Output
     ) throws(ToolFault) -> ExitCode {
         let identity = ReplayIdentity(worker: query.worker, names: configuration.names, shadow: query.name)
-        let log = configuration.clientProperties.log
+        let log = configuration.clientProperties.makeLog()
         let (counts, positions) = try look(identity, configuration)
         guard let plan = try plan(identity, log, Array(counts.keys)) else {
             throw DiffRun.missing(identity, Array(counts.keys))

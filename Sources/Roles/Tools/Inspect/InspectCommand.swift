@@ -86,7 +86,7 @@ extension Command {
         var run = InspectRun(
             query: query, names: configuration.names, partitions: Int32(configuration.topicPlan.partitions),
             rules: EntitlementRules(configuration),
-            log: configuration.clientProperties.log, output: output, now: WallClock.milliseconds())
+            log: configuration.clientProperties.makeLog(), output: output, now: WallClock.milliseconds())
         do throws(ZoneFault) {
             let zone = try Zone(name: configuration.churnZone)
             run.dayOf = { zone.day(of: $0) }

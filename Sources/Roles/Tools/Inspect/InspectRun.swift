@@ -58,8 +58,12 @@ struct InspectRun {
             let answers = PartitionScan(reader: reader, partition: TopicPartition(entitlements, partition))
             try answers.run(progress: { progress.update($0) { "\(answers.partition)" } }) { record in
                 guard let found = record.key, equal(found, key) else { return }
-                published = PublishedValue(record)
-                _ = headers.meaning(of: record)
+                // Only the last record of the key says anything.
+                headers = HeaderCheck(.entitlement)
+                switch record.value == nil ? .known : headers.meaning(of: record) {
+                case .newer: published = nil
+                case .known, .unknownType, .strange: published = PublishedValue(record)
+                }
             }
         }
         // Read after the value, so that all notifications of the value are read.
@@ -130,14 +134,17 @@ struct InspectRun {
         defer { reader.close(by: Deadline(after: .seconds(5))) }
         var document = JSONDocument()
         var entries: [HistoryEntry] = []
+        var headers = HeaderCheck(.entitlementEvent)
         let events = PartitionScan(reader: reader, partition: TopicPartition(topic, partition))
         var progress = ProgressBar.standardError()
         try events.run(progress: { progress.update($0) { "\(events.partition)" } }) { record in
             guard let found = record.key, equal(found, key), let value = record.value else { return }
+            if case .newer = headers.meaning(of: record) { return }
             do throws(JSONFault) { try document.read(value) } catch { return }
             if let entry = HistoryEntry(record, document) { entries.append(entry) }
         }
         progress.end()
+        tell(headers, topic)
         return entries.sorted(by: HistoryEntry.isNewer)
     }
 

@@ -77,7 +77,7 @@ struct AcceptGapRun {
                 worker: wanted.worker.rawValue, group: names.group(wanted.worker),
                 inputs: wanted.worker.inputs.map(names.topic), changelog: names.topic(.changelog(wanted.worker)),
                 deadLetters: names.topic(.deadLetters(wanted.worker)), app: "perennial/\(PerennialVersion.text)"),
-            log: configuration.clientProperties.log)
+            log: configuration.clientProperties.makeLog())
     }
 
     static func next(_ gap: AcceptableGap, _ place: OffsetsQuery.AcceptGap.Place?) -> NextOffset? {

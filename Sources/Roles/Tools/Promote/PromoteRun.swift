@@ -26,7 +26,7 @@ struct PromoteRun {
     let output: Output
 
     private var names: Names { configuration.names }
-    private var log: any RecordLog { configuration.clientProperties.log }
+    private var log: any RecordLog { configuration.clientProperties.makeLog() }
     private var moved: ReplayIdentity { identity(query.moved) }
     private func identity(_ name: ShadowName) -> ReplayIdentity {
         ReplayIdentity(worker: query.worker, names: names, shadow: name)

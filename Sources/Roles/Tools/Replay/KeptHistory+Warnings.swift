@@ -28,7 +28,7 @@ extension KeptHistory {
         let group = "\(topic.split(separator: ".").dropLast().joined(separator: ".")).offsets"
         guard
             let survey = try? InputSurvey(
-                configuration.clientProperties.log, topics: [topic], group: group, by: patience)
+                configuration.clientProperties.makeLog(), topics: [topic], group: group, by: patience)
         else { return [] }
         defer { survey.close() }
         let partitions = (0..<Int32(count)).map { TopicPartition(topic, $0) }

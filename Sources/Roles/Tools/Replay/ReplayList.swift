@@ -80,7 +80,7 @@ struct ReplayList {
     private func standing(
         of replay: ReplayIdentity, _ access: ClusterAccess, by deadline: Deadline
     ) throws(ToolFault) -> ReplayStanding {
-        let log = configuration.clientProperties.log
+        let log = configuration.clientProperties.makeLog()
         let counts = Dictionary(
             access.cluster.topics.map { ($0.name, Int32($0.partitions.count)) }, uniquingKeysWith: { first, _ in first }
         )

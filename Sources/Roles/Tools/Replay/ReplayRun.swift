@@ -25,7 +25,7 @@ struct ReplayRun {
     /// Where it ends, instead of the ends of the inputs.
     var bounds: [TopicPartition: NextOffset]?
 
-    private var log: any RecordLog { configuration.clientProperties.log }
+    private var log: any RecordLog { configuration.clientProperties.makeLog() }
     private func tell(_ words: String) { output.message("perennial replay: \(words)") }
 
     func run() throws(ToolFault) -> ExitCode {

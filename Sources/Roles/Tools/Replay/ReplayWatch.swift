@@ -131,7 +131,7 @@ final class ReplayWatch: Sendable {
         let topics = identity.worker.inputs.map(identity.names.topic)
         guard
             let survey = try? InputSurvey(
-                configuration.clientProperties.log, topics: topics, group: identity.group, by: patience)
+                configuration.clientProperties.makeLog(), topics: topics, group: identity.group, by: patience)
         else { return }
         defer { survey.close() }
         guard let counts = try? survey.count(spans, until: patience) else { return }

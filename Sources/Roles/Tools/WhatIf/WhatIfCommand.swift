@@ -41,7 +41,7 @@ extension Command {
             let run = WhatIfRun(
                 query: query, names: configuration.names,
                 partitions: cluster.topics.first { $0.name == topic }?.partitions.map(\.id).sorted(),
-                log: configuration.clientProperties.log, output: invocation.output)
+                log: configuration.clientProperties.makeLog(), output: invocation.output)
             return try run.run()
         } catch {
             for line in error.lines { invocation.output.message("perennial consumption: \(line)") }
