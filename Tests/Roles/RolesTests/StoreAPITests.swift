@@ -161,10 +161,15 @@ private func lines(_ path: String) throws -> [JSONValue] {
         let desk = try Desk { $0.requestsPerSecond = 1 }
         defer { desk.close() }
         let transaction = try #require(desk.asked.first)
-        var statuses: [Int] = []
-        // Of so many requests two fall into one second.
-        for _ in 0..<5 { statuses.append(try await desk.answer(transaction).get().status) }
-        #expect(Set(statuses) == [202, 429])
+        // Requests at the same time, and of so many of them two fall into one second, however busy this machine is.
+        var statuses: Set<Int> = []
+        for _ in 0..<10 where statuses.count < 2 {
+            async let one = desk.answer(transaction).get().status
+            async let two = desk.answer(transaction).get().status
+            async let three = desk.answer(transaction).get().status
+            statuses.formUnion(try await [one, two, three])
+        }
+        #expect(statuses == [202, 429])
         let refused = try #require(try desk.journal.first { $0["status"]?.integer == 429 })
         #expect(refused["errorCode"]?.integer == 4_290_000 && refused["taken"]?.bool == false)
         #expect(refused["retryAfter"]?.integer ?? 0 > refused["at"]?.integer ?? .max)
