@@ -7,7 +7,7 @@ import Records
 /// tell something, but it says what is missing.
 struct HeaderCheck {
     private let kind: RecordKind
-    /// What a person has to know about records of a later build; nil: there is none.
+    /// What to tell the user about records that a later build wrote. nil: no record of a later build was read.
     private(set) var tooNew: String?
 
     init(_ type: RecordType) { kind = RecordKind(type.rawValue, version: type.version) }
