@@ -38,7 +38,7 @@ public struct Overview: Sendable, Equatable {
             if sum.counter.isStock { stocks.add(sum.value, to: sum.counter) }
             if sum.counter.isMonthlyRevenue { revenue &+= sum.value }
         }
-        if revenue != 0 { add(revenue, of: currency.isCurrency ? currency : Self.otherCurrencies) }
+        if revenue != 0 { add(revenue, of: currency.orOther) }
         if day == self.day { today.add(sums) }
     }
 
@@ -85,9 +85,10 @@ public struct Overview: Sendable, Equatable {
 }
 
 extension Text {
-    /// A code as in ISO 4217: any other text counts as `other`.
-    fileprivate var isCurrency: Bool {
-        bytes.count == 3 && bytes.allSatisfy { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
+    /// Texts that are not codes as in ISO 4217 count together.
+    var orOther: Text {
+        let isCode = bytes.count == 3 && bytes.allSatisfy { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
+        return isCode ? self : Overview.otherCurrencies
     }
 }
 
@@ -97,6 +98,16 @@ extension ChurnCounter {
         switch self {
         case .activeDelta, .trialDelta, .graceDelta, .retryDelta: true
         default: false
+        }
+    }
+
+    /// The name of a stock's state in metrics.
+    public var stateName: String {
+        switch self {
+        case .trialDelta: "trial"
+        case .graceDelta: "grace"
+        case .retryDelta: "retry"
+        default: "active"
         }
     }
 

@@ -82,14 +82,3 @@ public final class ChurnMetrics: Sendable {
         }
     }
 }
-
-extension ChurnCounter {
-    fileprivate var stateName: String {
-        switch self {
-        case .trialDelta: "trial"
-        case .graceDelta: "grace"
-        case .retryDelta: "retry"
-        default: "active"
-        }
-    }
-}

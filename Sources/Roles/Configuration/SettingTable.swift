@@ -35,7 +35,7 @@ public enum SettingTable {
     // MARK: Apps and verification
 
     static let apps = setting(
-        "apps", .path, for: .verifiers + .runWorkers + [.promote, .inspect],
+        "apps", .path, for: .verifiers + .runWorkers + [.promote, .api, .inspect],
         "JSON file with the apps, their Apple ids, their entitlements and the periods of products that do not renew.")
     static let verifyRoots = setting(
         "verify.roots", .list(of: .path), for: .verifiers,

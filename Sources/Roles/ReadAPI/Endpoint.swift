@@ -61,7 +61,7 @@ final class Endpoint: HTTPHandler {
             found.map { answer($0.route, $0.subject, query: request.query, request.headers) } ?? Self.unknownPath
         // Before the answer is sent: a client that has the answer may look at the metrics.
         metrics.seconds.observe(start.duration(to: .now))
-        responder.respond(finished(response, found?.route))
+        responder.respond(finished(response, found?.route).compressed(for: request.headers))
     }
 
     private static let foreignHost = HTTPResponse.json(400, Array(#"{"error":"foreign_host","parameter":"Host"}"#.utf8))
@@ -90,7 +90,8 @@ final class Endpoint: HTTPHandler {
         case .content(let id, let published, let scope): return content(id, published, scope, asked)
         case .history(let id, let before): return history(id, before, asked)
         case .account(let token): return account(token, asked)
-        case .metrics(let request): return metrics(request, asked[0])
+        case .metrics(let request):
+            return metrics(request, asked[0], asCSV: headers.accepts("text/csv", in: "Accept"))
         case .refunds(let id): return refunds(ofSubscription: id, asked)
         case .refund(let id): return refund(id, asked)
         }
@@ -118,6 +119,8 @@ final class Endpoint: HTTPHandler {
     }
 
     private static let unknownPath = HTTPResponse.error(404, "unknown_path")
+    /// A longer interval, fewer days or fewer dimensions help.
+    private static let seriesTooLarge = HTTPResponse.error(422, "series_too_large")
     private static let unavailable = HTTPResponse.error(503, "unavailable", retryAfterSeconds: retryAfterSeconds)
 
     /// The found value, or that there is none, with its positions; 503 if these are too old.
@@ -248,7 +251,7 @@ final class Endpoint: HTTPHandler {
 
     /// For one environment: tests must not be mixed with business numbers. Where no worker counts there are no cells,
     /// and the answer says so.
-    private func metrics(_ request: MetricsRequest, _ shelf: Shelf) -> HTTPResponse {
+    private func metrics(_ request: MetricsRequest, _ shelf: Shelf, asCSV: Bool) -> HTTPResponse {
         guard shelf.isAnswering(at: time.elapsed()), let (table, places) = shelf.totals.reading else {
             return Self.unavailable
         }
@@ -256,9 +259,13 @@ final class Endpoint: HTTPHandler {
         for (copy, place) in zip(shelf.copies, places) { basis.add(shelf, .cells, copy.number, place) }
         // A report is expensive, so this is checked first.
         if basis.isTooOld { return respond(basis, nil) }
+        if asCSV {
+            guard let table = MetricsAnswer.csv(table, request, dayOf: dayOf) else { return Self.seriesTooLarge }
+            return .content(200, "text/csv; charset=utf-8", table)
+        }
         let body = MetricsAnswer.body(
             table, request, of: shelf.names.environment, dayOf: dayOf, position: basis.json)
-        return respond(basis, body)
+        return body.map { .json(200, $0) } ?? Self.seriesTooLarge
     }
 
     // MARK: Refunds

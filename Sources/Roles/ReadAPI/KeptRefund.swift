@@ -59,6 +59,12 @@ struct KeptRefund: Equatable {
         records.indices.dropFirst(Self.keptFirst).dropLast().first { records[$0].kind == Self.number(of: kind) }
     }
 
+    /// Nothing has ended it before its deadline.
+    var isOpen: Bool {
+        let ends: [ConsumptionRecord.Kind] = [.sent, .failed, .expired]
+        return !records.contains { record in ends.contains { Self.number(of: $0) == record.kind } }
+    }
+
     /// Part of the format on disk.
     private static func number(of kind: ConsumptionRecord.Kind) -> UInt8 {
         switch kind {

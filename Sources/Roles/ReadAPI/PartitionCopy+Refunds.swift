@@ -102,6 +102,25 @@ extension PartitionCopy {
         }
     }
 
+    /// More requests than any partition has within the 12 hours that Apple gives.
+    private static let limitOpen = 10_000
+
+    /// The deadlines of requests that wait for an answer. nil: there is no readable copy now.
+    func openRefundDeadlines(after now: Int64) -> [Int64]? {
+        asking(.consumption) { store throws(StoreFault) in
+            // The timer that deletes a request follows its deadline.
+            let past = TimerEntry(due: adding(now, KeptRefund.keptFor), key: [], kind: 0)
+            var deadlines: [Int64] = []
+            var value: [UInt8] = []
+            for timer in try store.timers(after: past, dueBy: .max, limit: Self.limitOpen)
+            where timer.kind == RefundKeys.end && RefundKeys.id(inStory: timer.key) != nil {
+                guard try store.read(timer.key.span, into: &value), KeptRefund(value)?.isOpen == true else { continue }
+                deadlines.append(timer.due - KeptRefund.keptFor)
+            }
+            return deadlines
+        }?.found
+    }
+
     /// nil inside: this copy has no such request. nil: there is no readable copy now.
     func refund(_ id: [UInt8]) -> Reading<[UInt8]?>? {
         asking(.consumption) { store throws(StoreFault) in

@@ -27,11 +27,13 @@ public struct ReadAPIService: Sendable {
         public var dayOf: @Sendable (Int64) -> CivilDay
         /// The origin of `dayOf`, to warn if the days of `churn-cells` have another one; nil: nothing is compared.
         public var rules: CellRules?
+        /// For the gauges of the business.
+        public var products: ProductGroups
 
         public init(
             _ sources: [Source], partitions: Int, listen: ListenAddress, tokens: [String],
             maxBehind: Duration? = nil, dayOf: @escaping @Sendable (Int64) -> CivilDay = { dayInUTC($0) },
-            rules: CellRules? = nil
+            rules: CellRules? = nil, products: ProductGroups = ProductGroups()
         ) {
             self.sources = sources
             self.partitions = partitions
@@ -40,6 +42,7 @@ public struct ReadAPIService: Sendable {
             self.maxBehind = maxBehind
             self.dayOf = dayOf
             self.rules = rules
+            self.products = products
         }
     }
 
@@ -89,6 +92,9 @@ public struct ReadAPIService: Sendable {
                 WorkerWatchPart(
                     shelf.names, partitions: Int32(configuration.partitions), log: log, time: time, pace: shelf.pace,
                     logger: logger))
+            parts.append(
+                BusinessGauges(
+                    shelf, products: configuration.products, time: time, dayOf: configuration.dayOf, metrics: metrics))
         }
         tokens = TokenRing(configuration.tokens)
         let endpoint = Endpoint(

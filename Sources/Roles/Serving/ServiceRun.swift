@@ -37,6 +37,9 @@ package struct ServiceRun: Sendable {
         }
         metrics.buildInfo(version: PerennialVersion.text)
         metrics.processInfo()
+        metrics.gauge("perennial_ready", help: "1 while /readyz answers 200, otherwise 0.") { [health] in
+            health.readiness.isHealthy ? 1 : 0
+        }
         logger = Logger(level: level ?? settings.logLevel, format: settings.logFormat)
         listen = settings.adminListen
     }

@@ -204,7 +204,7 @@ import Testing
         cells.write("2026-11-04", [.activeDelta: -1, .mrrOther: -10])
         var rows: [String] = []
         let request = try MetricsRequest(from: "2026-11-01", to: "2026-11-06", by: "currency")
-        MetricsReport.eachDay(cells.table, request, dayOf: dayInUTC) { name, row in
+        MetricsReport.eachRow(cells.table, request, dayOf: dayInUTC) { name, row in
             let stocks = ["active", "mrr"].map { name in row.stocks.first { $0.name == name }?.end ?? -1 }
             rows.append("\(name.currency) \(row.day) \(stocks) \(row.sums[.activeDelta]) \(row.isFinal)")
         }
@@ -237,7 +237,7 @@ import Testing
         #expect(group["counts"]?["lapsedVoluntary"]?.integer == 1 && group["counts"]?["failed"]?.integer == 0)
         let churn = try #require(group["rates"]?["grossChurn"])
         #expect(churn["numerator"]?.integer == 1 && churn["denominator"]?.integer == 40)
-        #expect(churn["formula"]?.string == "sum of lapsed* / Paying(a)")
+        #expect(json["formulas"]?["grossChurn"]?.string == "sum of lapsed* / Paying(a)")
         #expect(churn["provisional"]?.bool == true && churn["because"]?.array?.map(\.string) == ["daysNotOver"])
         let text = String(decoding: writer.bytes, as: UTF8.self)
         #expect(text.contains(#""grossChurn":{"value":0.025000,"numerator":1,"#))

@@ -35,7 +35,7 @@ import Zone
         let group = try #require(answer["groups"]?.array?.first)
         let churn = try #require(group["rates"]?["grossChurn"])
         #expect(churn["numerator"]?.integer == 4 && churn["denominator"]?.integer == 40)
-        #expect(churn["formula"]?.string == "sum of lapsed* / Paying(a)")
+        #expect(answer["formulas"]?["grossChurn"]?.string == "sum of lapsed* / Paying(a)")
         #expect(try active(rig) == 37)
         #expect(group["money"]?.array?.map { $0["currency"]?.string } == ["EUR", "USD"])
         #expect(answer["asOf"]?.integer == 1_771_000_000_500)
@@ -111,10 +111,63 @@ import Zone
         #expect(rig.metric(#"perennial_api_records_kept_out_total{topic="churn-cells",cause="key"}"#) == 3)
     }
 
+    // MARK: Series and tables
+
+    private func ask(_ rig: Rig, _ query: String, _ headers: KeyValuePairs<String, String>) -> HTTPResponse {
+        var fields = HTTPHeaders()
+        for (name, value) in headers { fields.add(name, value) }
+        return rig.endpoint.answer(.metrics, ""[...].utf8, query: query, fields)
+    }
+
+    @Test func `as a series have a part for each interval`() throws {
+        let rig = try Rig()
+        try rig.write(.cell(Cell(day: "2026-02-03")), .cell(Cell(day: "2026-02-10", counts: #""activeDelta":4"#)))
+        rig.settle()
+        let groups = try groups(rig, query + "&interval=week")
+        let parts = try #require(groups.first?["series"]?.array)
+        #expect(groups.count == 1 && groups[0]["stocks"] == nil)
+        #expect(parts.map { $0["from"]?.string } == [
+            "2026-02-01", "2026-02-02", "2026-02-09", "2026-02-16", "2026-02-23",
+        ])
+        #expect(parts.map { $0["stocks"]?["active"]?["end"]?.integer } == [0, 1, 5, 5, 5])
+        // Forms send empty fields.
+        #expect(rig.metrics(query + "&interval=&by=") == rig.metrics(query))
+    }
+
+    @Test func `as a table have the lines of inspect, for spreadsheets`() throws {
+        let rig = try Rig()
+        try rig.write(.cell(Cell(day: "2026-02-03")), .cell(Cell(day: "2026-02-10", currency: "EUR")))
+        rig.settle()
+        let answer = ask(rig, query + "&interval=month", ["Accept": "text/csv"])
+        #expect(answer.status == 200 && answer.headers["Content-Type"] == "text/csv; charset=utf-8")
+        let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\r\n", omittingEmptySubsequences: false)
+        #expect(lines.count == 4 && lines.last?.isEmpty == true)
+        #expect(lines[0].hasPrefix("day,currency,final,activeAtEnd,"))
+        #expect(lines[1].hasPrefix("2026-02-01,EUR,0,1,") && lines[2].hasPrefix("2026-02-01,USD,0,1,"))
+        let days = ask(rig, query, ["Accept": "application/json;q=0.5, text/csv"])
+        #expect(String(decoding: days.body, as: UTF8.self).split(separator: "\r\n").count == 1 + 2 * 28)
+        for accept in ["application/json", "*/*", "text/csv;q=0", "text/csvx"] {
+            #expect(ask(rig, query, ["Accept": accept]).headers["Content-Type"] == "application/json", "\(accept)")
+        }
+    }
+
+    @Test func `are refused if the answer would have too many parts or lines`() throws {
+        let rig = try Rig()
+        for number in 0..<9 { try rig.write(.cell(Cell(product: "p\(number)"))) }
+        rig.settle()
+        let long = "from=2017-01-01&to=2027-01-01&by=product"
+        let series = ask(rig, long + "&interval=day", [:])
+        #expect(series.status == 422 && String(decoding: series.body, as: UTF8.self) == #"{"error":"series_too_large"}"#)
+        #expect(ask(rig, long, ["Accept": "text/csv"]).status == 422)
+        #expect(ask(rig, long + "&interval=month", ["Accept": "text/csv"]).status == 200)
+        #expect(ask(rig, long + "&interval=month", [:]).status == 200)
+        #expect(ask(rig, long, [:]).status == 200)
+    }
+
     private static let day = "it must be a day, as 2026-11-01"
     private static let dimensions = "it must be one or more of product, plan, storefront, currency, separated by commas"
     private static let order = "it must be after from, and is not included: for one day it is the next"
-    private static let names = "only from, to, by and environment are known"
+    private static let names = "only from, to, by, interval and environment are known"
     private static let escape = "it has an invalid percent escape"
 
     @Test(arguments: [
@@ -125,6 +178,7 @@ import Zone
         ("from=2026-01-01&to=2026-02-01&by=country", "by", dimensions),
         ("from=2026-01-01&to=2026-02-01&by=product,", "by", dimensions),
         ("from=2026-01-01&to=2026-02-01&by=%zz", "by", escape),
+        ("from=2026-01-01&to=2026-02-01&interval=hour", "interval", "it must be one of day, week, month"),
         // Totals would be mistaken for the requested filter.
         ("from=2026-01-01&to=2026-02-01&By=product", "By", names), ("to=2026-02-01&From=2026-01-01", "From", names),
         ("from=2026-01-01&to=2026-02-01&=1", "", names), ("from=2026-01-01&to=2026-02-01&%zz=1", "%zz", names),

@@ -180,7 +180,11 @@ private struct Document {
             if let tag = good.headers["ETag"] { look(operation, ask(path(operation, subject), nil, seen: tag)) }
             if operation.id == "account" {
                 look(operation, ask(path(operation, otherToken), nil))
-            } else if operation.id != "metrics" {
+            } else if operation.id == "metrics" {
+                look(operation, ask(operation.path, Self.days + "&interval=week&by=product"))
+                look(operation, ask(operation.path, "from=2017-01-01&to=2027-01-01&by=product&interval=day"))
+            }
+            if if operation.id != "metrics" {
                 look(operation, ask(path(operation, "nobody"), query(operation)))
             }
         }

@@ -16,42 +16,51 @@ extension MetricsReport {
         json.member("asOf", orNull: horizon.asOf)
         // All days before this one are over.
         json.member("notOverFrom", horizon.day?.description)
+        json.name("formulas")
+        json.object { json in
+            for (name, formula) in Self.formulas {
+                json.name(text: name)
+                json.string(formula)
+            }
+        }
         json.name("groups")
         json.array { json in
-            for group in groups { write(group, to: &json) }
-        }
-    }
-
-    private func write(_ group: Group, to json: inout JSONWriter) {
-        json.object { json in
-            json.name("group")
-            json.object { json in
-                for (name, value) in request.names(of: group.name) {
-                    json.member(name, utf8: value.bytes.isEmpty ? nil : value.bytes)
+            for group in groups {
+                json.object { json in
+                    name(group.name, to: &json)
+                    json.members(of: group)
                 }
             }
-            json.numbers("stocks", group.stocks)
-            json.name("counts")
-            json.sums(group.counts, of: ChurnCounter.allCases.filter { !$0.isMoney && !$0.isDelta })
-            json.rates(group.rates)
-            json.name("money")
-            json.array { json in
-                for money in group.money {
-                    json.object { json in
-                        json.member("currency", utf8: money.currency.bytes.isEmpty ? nil : money.currency.bytes)
-                        json.numbers("stocks", money.stocks)
-                        json.name("amounts")
-                        json.sums(money.sums, of: ChurnCounter.allCases.filter { $0.isMoney && !$0.isDelta })
-                        json.rates(money.rates)
+            for series in series {
+                json.object { json in
+                    name(series.name, to: &json)
+                    json.name("series")
+                    json.array { json in
+                        for part in series.parts { json.part(part, horizon) }
                     }
                 }
             }
-            json.name("openDays")
-            json.array { json in
-                for day in group.openDays { json.day(day) }
+        }
+    }
+
+    private func name(_ name: CellParts, to json: inout JSONWriter) {
+        json.name("group")
+        json.object { json in
+            for (name, value) in request.names(of: name) {
+                json.member(name, utf8: value.bytes.isEmpty ? nil : value.bytes)
             }
         }
     }
+
+    /// Of all stocks and rates by their names, which are all different.
+    static let formulas: [(name: String, formula: String)] = {
+        let none = Tally()
+        let stocks = Stock.ofCounts(none, none) + Stock.ofMoney(none, none)
+        let rates =
+            Rate.ofCounts(none, paying: 0, areOver: true, MatureDays(Horizon(nil, dayOf: dayInUTC)))
+            + Rate.ofMoney(none, mrr: 0, areOver: true)
+        return stocks.map { ($0.name, $0.formula) } + rates.map { ($0.name, $0.formula) }
+    }()
 }
 
 extension ChurnCounter {
@@ -65,7 +74,39 @@ extension ChurnCounter {
 }
 
 extension JSONWriter {
-    fileprivate mutating func numbers(_ name: StaticString, _ stocks: [Stock]) {
+    fileprivate mutating func part(_ part: MetricsReport.Part, _ horizon: Horizon) {
+        object { json in
+            json.member("from", part.from.description)
+            json.member("to", part.to.description)
+            json.member("over", horizon.isOver(part.to.number - 1))
+            json.members(of: part.group)
+        }
+    }
+
+    fileprivate mutating func members(of group: MetricsReport.Group) {
+        numbers("stocks", group.stocks)
+        name("counts")
+        sums(group.counts, of: ChurnCounter.allCases.filter { !$0.isMoney && !$0.isDelta })
+        rates(group.rates)
+        name("money")
+        array { json in
+            for money in group.money {
+                json.object { json in
+                    json.member("currency", utf8: money.currency.bytes.isEmpty ? nil : money.currency.bytes)
+                    json.numbers("stocks", money.stocks)
+                    json.name("amounts")
+                    json.sums(money.sums, of: ChurnCounter.allCases.filter { $0.isMoney && !$0.isDelta })
+                    json.rates(money.rates)
+                }
+            }
+        }
+        name("openDays")
+        array { json in
+            for day in group.openDays { json.day(day) }
+        }
+    }
+
+    private mutating func numbers(_ name: StaticString, _ stocks: [Stock]) {
         self.name(name)
         object { json in
             for stock in stocks {
@@ -73,14 +114,13 @@ extension JSONWriter {
                 json.object { json in
                     json.member("start", stock.start)
                     json.member("end", stock.end)
-                    json.member("formula", stock.formula)
                 }
             }
         }
     }
 
     /// Writes zeros as well: the reader need not know which counters exist.
-    fileprivate mutating func sums(_ sums: Sums, of counters: [ChurnCounter]) {
+    private mutating func sums(_ sums: Sums, of counters: [ChurnCounter]) {
         object { json in
             for counter in counters {
                 json.name(text: counter.name)
@@ -89,7 +129,7 @@ extension JSONWriter {
         }
     }
 
-    fileprivate mutating func rates(_ rates: [Rate]) {
+    private mutating func rates(_ rates: [Rate]) {
         name("rates")
         object { json in
             for rate in rates {
@@ -103,7 +143,6 @@ extension JSONWriter {
         member("value", json: rate.ratio.decimal(digits: Rate.digits).map { Array($0.utf8) })
         member("numerator", rate.ratio.numerator)
         member("denominator", rate.ratio.denominator)
-        member("formula", rate.formula)
         member("provisional", rate.isProvisional)
         if rate.isProvisional {
             name("because")
@@ -120,7 +159,7 @@ extension JSONWriter {
         if rate.isApproximate { member("approximate", MetricsReport.approximation) }
     }
 
-    fileprivate mutating func day(_ day: MetricsReport.OpenDay) {
+    private mutating func day(_ day: MetricsReport.OpenDay) {
         object { json in
             json.member("day", day.day.description)
             json.member("over", day.isOver)

@@ -1,4 +1,4 @@
-// The report that is made from the cells of some days.
+// The report that is made from the cells of some days, as a whole or as a series of its parts.
 
 public import Contract
 public import Notices
@@ -36,10 +36,27 @@ public struct MetricsReport: Sendable {
         public let open: [Int64]
     }
 
+    /// The days from one part of a series to the next.
+    public struct Part: Sendable {
+        public let from: CivilDay
+        /// The first day not included.
+        public let to: CivilDay
+        /// Has the name of its series. Without counts and stocks it is made of zeros.
+        public let group: Group
+    }
+
+    public struct Series: Sendable {
+        public let name: CellParts
+        /// One for each part of the request, also for those in which nothing was counted.
+        public let parts: [Part]
+    }
+
     public let request: MetricsRequest
     public let horizon: Horizon
-    /// Sorted by name, without empty groups.
+    /// Sorted by name, without empty groups. Empty if the request is for a series.
     public let groups: [Group]
+    /// Sorted by name, without groups in which nothing was counted. Empty if the request is not for a series.
+    public let series: [Series]
     /// The first day with counts, requested or not; nil: there are no counts.
     public let firstDay: CivilDay?
 
@@ -48,7 +65,16 @@ public struct MetricsReport: Sendable {
         self.request = request
         let horizon = Horizon(table.asOf, dayOf: dayOf)
         self.horizon = horizon
-        groups = CellGroup.all(of: table, request).compactMap { Group($0, request, horizon) }
+        let all = CellGroup.all(of: table, request)
+        groups =
+            request.interval != nil
+            ? []
+            : all.compactMap { group in
+                var stocks = group.before(request.days.lowerBound)
+                let whole = Group(group, request.days, after: &stocks, horizon)
+                return whole.isEmpty ? nil : whole
+            }
+        series = request.interval == nil ? [] : all.compactMap { Series($0, request.parts, horizon) }
         firstDay = table.firstDay
     }
 
@@ -56,37 +82,52 @@ public struct MetricsReport: Sendable {
     public static let approximation = "losses of customers won after a are in it"
 }
 
-extension MetricsReport.Group {
+extension MetricsReport.Series {
     /// nil if there was nothing at the start and nothing was counted.
-    init?(_ group: CellGroup, _ request: MetricsRequest, _ horizon: Horizon) {
+    init?(_ group: CellGroup, _ parts: [Range<Int64>], _ horizon: Horizon) {
+        var stocks = group.before(parts[0].lowerBound)
+        name = group.name
+        self.parts = parts.map { days in
+            MetricsReport.Part(
+                from: CivilDay(number: days.lowerBound), to: CivilDay(number: days.upperBound),
+                group: MetricsReport.Group(group, days, after: &stocks, horizon))
+        }
+        if self.parts.allSatisfy(\.group.isEmpty) { return nil }
+    }
+}
+
+extension MetricsReport.Group {
+    /// - Parameter before: the sums of all days before the first one; then those of the days as well.
+    init(_ group: CellGroup, _ days: Range<Int64>, after before: inout GroupTally, _ horizon: Horizon) {
         var within = GroupTally(currencies: group.currencies.count)
         var mature = MatureDays(horizon)
         var openDays: [MetricsReport.OpenDay] = []
-        let before = group.before(request.days.lowerBound)
-        group.walk(request.days) { day, tally in
+        group.walk(days) { day, tally in
             within.add(tally)
             mature.add(tally.counts, on: day)
             if let open = MetricsReport.OpenDay(day, tally.counts, horizon) { openDays.append(open) }
         }
-        var after = before
-        after.add(within)
-        let areOver = horizon.isOver(request.to.number - 1)
+        let start = before
+        before.add(within)
+        let end = before
+        let areOver = horizon.isOver(days.upperBound - 1)
         name = group.name
         counts = within.counts.sums
-        stocks = Stock.ofCounts(before.counts, after.counts)
+        stocks = Stock.ofCounts(start.counts, end.counts)
         rates = Rate.ofCounts(
-            within.counts, paying: Stock.paying(before.counts), areOver: areOver, mature)
+            within.counts, paying: Stock.paying(start.counts), areOver: areOver, mature)
         money = group.currencies.indices.compactMap { index in
-            let start = before.money[index]
-            let stocks = Stock.ofMoney(start, after.money[index])
+            let stocks = Stock.ofMoney(start.money[index], end.money[index])
             guard !within.money[index].isEmpty || stocks.contains(where: { $0.start != 0 }) else { return nil }
             return MetricsReport.Money(
                 currency: group.currencies[index], sums: within.money[index].sums, stocks: stocks,
-                rates: Rate.ofMoney(within.money[index], mrr: Stock.mrr(start), areOver: areOver))
+                rates: Rate.ofMoney(within.money[index], mrr: Stock.mrr(start.money[index]), areOver: areOver))
         }
         self.openDays = openDays
-        if money.isEmpty, counts.isEmpty, stocks.allSatisfy({ $0.start == 0 }) { return nil }
     }
+
+    /// There was nothing at the start, and nothing was counted.
+    var isEmpty: Bool { money.isEmpty && counts.isEmpty && stocks.allSatisfy { $0.start == 0 } }
 }
 
 extension MetricsReport.OpenDay {

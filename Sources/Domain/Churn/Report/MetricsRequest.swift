@@ -7,6 +7,26 @@ public enum Dimension: String, Sendable, CaseIterable {
     case product, plan, storefront, currency
 }
 
+/// The length of the parts of a series.
+public enum Interval: String, Sendable, CaseIterable {
+    case day
+    /// Begins on Monday.
+    case week
+    case month
+
+    /// The first day of the part that begins after this day.
+    func next(after day: Int64) -> Int64 {
+        switch self {
+        case .day: return day + 1
+        // Day 0 was a Thursday.
+        case .week: return (day + 3).floorDivided(by: 7) * 7 + 4
+        case .month:
+            let day = CivilDay(number: day)
+            return CivilDay(year: day.year, month: day.month, day: 1).adding(months: 1).number
+        }
+    }
+}
+
 public struct MetricsRequest: Sendable, Equatable {
     /// What is wrong; parameters have their names from the request.
     public enum Flaw: Error, Equatable {
@@ -14,6 +34,7 @@ public struct MetricsRequest: Sendable, Equatable {
         case order
         case tooLong
         case dimension(String)
+        case interval(String)
     }
 
     /// Ten years: an answer has a row for each open day, and a chart a place for each day.
@@ -24,17 +45,22 @@ public struct MetricsRequest: Sendable, Equatable {
     public let to: CivilDay
     /// Each dimension once, in the order of `Dimension`.
     public let by: [Dimension]
+    /// nil: no series; the days are reported as a whole.
+    public let interval: Interval?
 
-    public init(from: CivilDay, to: CivilDay, by: [Dimension] = []) throws(Flaw) {
+    public init(
+        from: CivilDay, to: CivilDay, by: [Dimension] = [], interval: Interval? = nil
+    ) throws(Flaw) {
         guard from < to else { throw .order }
         guard to.number - from.number <= Int64(Self.limitDays) else { throw .tooLong }
         self.from = from
         self.to = to
         self.by = Dimension.allCases.filter(by.contains)
+        self.interval = interval
     }
 
     /// - Parameter by: names separated by commas, with or without spaces around them; an empty text means none.
-    public init(from: String, to: String, by: String) throws(Flaw) {
+    public init(from: String, to: String, by: String, interval: String? = nil) throws(Flaw) {
         guard let first = CivilDay(from) else { throw .day(parameter: "from") }
         guard let end = CivilDay(to) else { throw .day(parameter: "to") }
         var dimensions: [Dimension] = []
@@ -45,7 +71,11 @@ public struct MetricsRequest: Sendable, Equatable {
             }
             dimensions.append(dimension)
         }
-        try self.init(from: first, to: end, by: dimensions)
+        let length = try interval.map { name throws(Flaw) in
+            guard let length = Interval(rawValue: name) else { throw .interval(name) }
+            return length
+        }
+        try self.init(from: first, to: end, by: dimensions, interval: length)
     }
 
     /// The same request, grouped by currency as well.
@@ -56,19 +86,23 @@ public struct MetricsRequest: Sendable, Equatable {
     private init(_ other: MetricsRequest, by: [Dimension]) {
         from = other.from
         to = other.to
+        interval = other.interval
         self.by = by
     }
 
     var days: Range<Int64> { from.number..<to.number }
 
-    /// The name of the group of a row. Parts that the request does not group by are empty.
-    func group(of parts: CellParts) -> CellParts {
-        func part(_ dimension: Dimension, _ text: Text) -> Text { by.contains(dimension) ? text : "" }
-        // The same product id in two apps means two products.
-        return CellParts(
-            bundleId: part(.product, parts.bundleId), productId: part(.product, parts.productId),
-            billingPlan: part(.plan, parts.billingPlan), storefront: part(.storefront, parts.storefront),
-            currency: part(.currency, parts.currency))
+    /// The parts of a series. The first and the last one may be shorter than the interval.
+    var parts: [Range<Int64>] {
+        guard let interval else { return [days] }
+        var parts: [Range<Int64>] = []
+        var start = days.lowerBound
+        while start < days.upperBound {
+            let end = min(interval.next(after: start), days.upperBound)
+            parts.append(start..<end)
+            start = end
+        }
+        return parts
     }
 
     /// The parts of a group's name, with their names in cells.
@@ -81,6 +115,18 @@ public struct MetricsRequest: Sendable, Equatable {
             case .currency: [("currency", group.currency)]
             }
         }
+    }
+}
+
+extension CellParts {
+    /// The name of the group of a row: parts that are not grouped by are empty.
+    func only(_ dimensions: [Dimension]) -> CellParts {
+        func part(_ dimension: Dimension, _ text: Text) -> Text { dimensions.contains(dimension) ? text : "" }
+        // The same product id in two apps means two products.
+        return CellParts(
+            bundleId: part(.product, bundleId), productId: part(.product, productId),
+            billingPlan: part(.plan, billingPlan), storefront: part(.storefront, storefront),
+            currency: part(.currency, currency))
     }
 }
 

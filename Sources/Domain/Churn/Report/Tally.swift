@@ -62,7 +62,11 @@ struct CellGroup {
     private let columns: [(column: CellTable.Column, currency: Int)]
 
     static func all(of table: CellTable, _ request: MetricsRequest) -> [CellGroup] {
-        Dictionary(grouping: table.columns.filter { !$0.days.isEmpty }) { request.group(of: $0.parts) }
+        all(of: table, by: request.by)
+    }
+
+    static func all(of table: CellTable, by dimensions: [Dimension]) -> [CellGroup] {
+        Dictionary(grouping: table.columns.filter { !$0.days.isEmpty }) { $0.parts.only(dimensions) }
             .map { CellGroup(name: $0.key, $0.value) }
             .sorted { $0.name.precedes($1.name) }
     }

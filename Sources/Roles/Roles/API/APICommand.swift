@@ -21,13 +21,15 @@ extension Command {
         details: """
             GET /v1/subscriptions/{originalTransactionId}, /v1/subscriptions/{id}/content?published=MS,
             /v1/subscriptions/{id}/history?before=SEQUENCE, /v1/subscriptions/{id}/refunds, /v1/refunds/{notificationUUID},
-            /v1/accounts/{appAccountToken}, /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency.
+            /v1/accounts/{appAccountToken}, /v1/metrics?from=DAY&to=DAY&by=product,plan,storefront,currency&interval=day|week|month (Accept: text/csv
+            for a table).
             With api.token, requests need one of its tokens; the API reads them again on SIGHUP and when their file changes.
             The API follows entitlements, entitlement-events, accounts, churn-cells and consumption of both environments, unless one is
             set. ?environment= asks one of them; otherwise the API looks in production first. It answers 503 until its copy is complete,
             and when a worker is farther behind than api.max.behind.ms. The member position of an answer says how far. Set churn.zone to the
             value that perennial churn has. state.directory holds the copy, which is rebuilt if it is lost. Replicas are independent; on one
-            machine each needs a state.directory of its own. Runs until SIGTERM or SIGINT.
+            machine each needs a state.directory of its own. The metrics show figures of the business by app and entitlement; apps says
+            what each product gives. Runs until SIGTERM or SIGINT.
             """,
         action: .service { invocation, configuration in
             let environments = configuration.namedEnvironments
@@ -101,7 +103,8 @@ extension Command {
             ReadAPIService.Configuration(
                 sources, partitions: configuration.topicPlan.partitions, listen: configuration.api.listen,
                 tokens: configuration.api.tokens,
-                maxBehind: configuration.api.maxBehind, dayOf: { zone.day(of: $0) }, rules: CellRules(zone)),
+                maxBehind: configuration.api.maxBehind, dayOf: { zone.day(of: $0) }, rules: CellRules(zone),
+                products: ProductGroups(configuration.apps)),
             log: process.kafka.makeLog(), health: process.health, metrics: process.metrics, logger: logger)
         let files = configuration.files
         let readTokens: @Sendable () throws -> Void = {

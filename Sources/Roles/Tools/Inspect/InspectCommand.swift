@@ -47,6 +47,9 @@ extension Command {
                 effect: "metrics: one group for each `product`, `plan`, `storefront`, `currency`."
             ),
             CommandOption(
+                "interval", value: "day|week|month",
+                effect: "metrics, in json or csv: a series. Weeks begin on Monday."),
+            CommandOption(
                 "chart", value: "SERIES",
                 effect: "metrics: a bar chart of one series below the table: "
                     + (ChartSeries.stocks + ["lapsed"]).map { "`\($0)`" }.joined(separator: ", ") + ", any counter."),

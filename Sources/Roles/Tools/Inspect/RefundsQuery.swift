@@ -23,7 +23,7 @@ struct RefundsQuery: Sendable, Equatable {
     let showsAll: Bool
 
     init(_ invocation: Invocation, now: Int64) throws(ToolFault) {
-        for name in ["at", "content", "by", "chart"] where invocation.has(name) {
+        for name in ["at", "content", "by", "interval", "chart"] where invocation.has(name) {
             throw ToolFault(.wrongUsage, "--\(name) does not belong to refunds")
         }
         let format = invocation.option("format") ?? "text"

@@ -117,7 +117,7 @@ extension InspectRun {
         case .csv:
             let csv = MetricsCSV(query.request)
             output.data(csv.header)
-            MetricsReport.eachDay(table, csv.request, dayOf: dayOf) { output.data(csv.line($0, $1)) }
+            MetricsReport.eachRow(table, csv.request, dayOf: dayOf) { output.data(csv.line($0, $1)) }
         case .table:
             guard table.count > 0 else { return }
             let report = MetricsReport(table, query.request, dayOf: dayOf)

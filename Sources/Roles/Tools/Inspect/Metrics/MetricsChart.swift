@@ -22,7 +22,7 @@ struct MetricsChart {
     ) -> [String] {
         let request = series.isMoney ? request.byCurrency : request
         var groups: [(name: CellParts, rows: [(day: CivilDay, value: Int64, isFinal: Bool)])] = []
-        MetricsReport.eachDay(table, request, dayOf: dayOf) { name, row in
+        MetricsReport.eachRow(table, request, dayOf: dayOf) { name, row in
             if groups.last?.name != name { groups.append((name, [])) }
             groups[groups.count - 1].rows.append((row.day, series.value(row), row.isFinal))
         }

@@ -9,7 +9,7 @@ import Settings
 struct MetricsQuery: Sendable, Equatable {
     enum Format: String, Sendable, CaseIterable { case table, json, csv }
 
-    static let options = ["from", "to", "by", "chart"]
+    static let options = ["from", "to", "by", "interval", "chart"]
 
     let request: MetricsRequest
     let format: Format
@@ -42,6 +42,9 @@ struct MetricsQuery: Sendable, Equatable {
             throw ToolFault(.wrongUsage, "--chart is drawn below a table: remove --format \(word)")
         }
         request = try Self.request(invocation)
+        guard request.interval == nil || format != .table else {
+            throw ToolFault(.wrongUsage, "--interval makes a series, which no table can show: add --format json or csv")
+        }
     }
 
     private static func request(_ invocation: Invocation) throws(ToolFault) -> MetricsRequest {
@@ -50,7 +53,7 @@ struct MetricsQuery: Sendable, Equatable {
                 .wrongUsage, "metrics need --from DAY and --to DAY, such as 2026-11-01; the day of --to is excluded")
         }
         do throws(MetricsRequest.Flaw) {
-            return try MetricsRequest(from: from, to: to, by: invocation.option("by") ?? "")
+            return try MetricsRequest(from: from, to: to, by: invocation.option("by") ?? "", interval: invocation.option("interval"))
         } catch {
             switch error {
             case .day(let name):
@@ -67,6 +70,9 @@ struct MetricsQuery: Sendable, Equatable {
                 let all = Dimension.allCases.map(\.rawValue).joined(separator: ", ")
                 throw ToolFault(
                     .wrongUsage, "--by takes one or more of \(all), separated by commas, not \(quoted(name))")
+            case .interval(let name):
+                let all = Interval.allCases.map(\.rawValue).joined(separator: ", ")
+                throw ToolFault(.wrongUsage, "--interval takes one of \(all), not \(quoted(name))")
             }
         }
     }

@@ -1,25 +1,25 @@
-// Days as CSV for other tools (RFC 4180).
+// Days, or the parts of a series, as CSV for other tools (RFC 4180).
 
-import Churn
-import Contract
-import Notices
+internal import Contract
+internal import Notices
 
 /// A line for each day and group. Groups are also split by currency, so that amounts are valid and all lines add up.
-struct MetricsCSV {
+public struct MetricsCSV: Sendable {
     private static let stocks = ["active", "inGrace", "paying", "inRetry", "trials", "mrr", "arr", "atRiskMRR"]
 
-    let request: MetricsRequest
+    /// For `MetricsReport.eachRow`.
+    public let request: MetricsRequest
 
-    init(_ request: MetricsRequest) { self.request = request.byCurrency }
+    public init(_ request: MetricsRequest) { self.request = request.byCurrency }
 
-    var header: String {
+    public var header: String {
         let group = request.names(of: CellParts.none).map { "\($0.name)" }
         return (["day"] + group + ["final"] + Self.stocks.map { $0 + "AtEnd" } + ChurnCounter.allCases.map(\.name))
             .joined(
                 separator: ",")
     }
 
-    func line(_ group: CellParts, _ row: DayRow) -> String {
+    public func line(_ group: CellParts, _ row: DayRow) -> String {
         let name = request.names(of: group).map { Self.quoted("\($0.value)") }
         let stocks = Self.stocks.map { name in row.stocks.first { $0.name == name }?.end ?? 0 }
         let numbers = (stocks + ChurnCounter.allCases.map { row.sums[$0] }).map { "\($0)" }
@@ -27,7 +27,7 @@ struct MetricsCSV {
     }
 
     /// Protects text that begins like a formula, because spreadsheet programs would evaluate it.
-    static func quoted(_ text: String) -> String {
+    public static func quoted(_ text: String) -> String {
         let text = text.first.map { "=+-@\t\r".contains($0) } == true ? "'" + text : text
         guard text.unicodeScalars.contains(where: { ",\"\r\n".unicodeScalars.contains($0) }) else { return text }
         return "\"" + text.replacing("\"", with: "\"\"") + "\""
