@@ -91,7 +91,7 @@ struct BusinessBoard {
         self.products = products
         openRefunds = metrics.gauge(
             "perennial_business_refund_requests_open",
-            help: "Refund requests that wait for an answer and are not past their deadline.",
+            help: "Refund requests whose answer is not decided or not sent yet, before their deadline.",
             labels: ["environment": environment.rawValue])
         refundMargin = metrics.gauge(
             "perennial_business_refund_margin_seconds",

@@ -59,10 +59,11 @@ struct KeptRefund: Equatable {
         records.indices.dropFirst(Self.keptFirst).dropLast().first { records[$0].kind == Self.number(of: kind) }
     }
 
-    /// Nothing has ended it before its deadline.
+    /// An answer is on its way, or will be decided: nothing has ended the request, and no answer is withheld for now.
     var isOpen: Bool {
-        let ends: [ConsumptionRecord.Kind] = [.sent, .failed, .expired]
-        return !records.contains { record in ends.contains { Self.number(of: $0) == record.kind } }
+        let steps = records.map(\.kind).filter { ![.outcome, .shadow].map(Self.number).contains($0) }
+        return steps.last.map { [.requested, .decided, .retrying].map(Self.number).contains($0) } ?? false
+            && !steps.contains { [.sent, .failed, .expired].map(Self.number).contains($0) }
     }
 
     /// Part of the format on disk.

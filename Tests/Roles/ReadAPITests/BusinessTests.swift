@@ -100,7 +100,8 @@ import Testing
         try rig.write(
             refund("late", "requested", deadline: now), refund("soon", "requested", deadline: now + 60_000),
             refund("sent", "requested", deadline: now + 1_000), refund("sent", "sent", deadline: now + 1_000),
-            refund("waits", "requested", deadline: now + 43_200_000), refund("waits", "withheld", deadline: now + 43_200_000))
+            refund("no", "requested", deadline: now + 2_000), refund("no", "withheld", deadline: now + 2_000),
+            refund("later", "withheld", deadline: now + 43_200_000), refund("later", "decided", deadline: now + 43_200_000))
         rig.settle(steps: 3)
         board.show(rig.shelf, now: now, dayOf: dayInUTC)
         #expect(value(rig, "refund_requests_open") == 2 && value(rig, "refund_margin_seconds") == 60)
