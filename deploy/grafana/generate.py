@@ -39,7 +39,7 @@ FINE, BEYOND = "#0072B2", "#D55E00"
 LINES = [{"fill": "solid"}, {"dash": [12, 6], "fill": "dash"}, {"dash": [2, 6], "fill": "dot"}]
 
 # The page of an alert, by its name in `see`.
-RUNBOOK = "docs/operate/runbooks/{}.md"
+RUNBOOK = "docs/operate/runbooks/perennial-{}.md"
 
 # In cells of the grid, which is 24 cells wide.
 WIDTHS = {"stat": 4}
