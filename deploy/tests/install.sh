@@ -128,7 +128,7 @@ run_step() {
     esac
 }
 
-deploy/tests/dockerfile.py deploy/Dockerfile "DEBIAN=$release" >"$home/steps"
+deploy/tests/steps.py deploy/Dockerfile "DEBIAN=$release" >"$home/steps"
 [ "$(grep -c $'\tRUN\t' "$home/steps")" -ge 3 ] || fail "deploy/Dockerfile has fewer RUN lines than it needs"
 while IFS=$'\t' read -r -a step <&3; do
     say "${step[*]}"
@@ -181,8 +181,12 @@ make_system host
 mapfile -t packages < <(find "$home/build/source/.build/deb" -name '*.deb')
 [ "${#packages[@]}" = 1 ] || fail "make deb has made ${#packages[@]} packages"
 cp "${packages[0]}" "$home/host/tmp/new.deb"
-as_root host sh -c 'apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends systemd' \
+as_root host sh -c 'apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends lintian systemd' \
     >"$home/host.log" 2>&1 || fail "apt-get failed: $home/host.log"
+
+say "lintian"
+# Debian's judge of packages. deploy/debian/lintian-overrides says what is meant to be so.
+as_root host lintian --allow-root --fail-on error /tmp/new.deb || fail "lintian finds errors in the package"
 
 # The same package with a lower version.
 as_root host sh -c 'cd /tmp && dpkg-deb -R new.deb old && sed -i "s/^Version: .*/Version: 0.0.1/" old/DEBIAN/control &&

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads deploy/Dockerfile, one instruction a line, and refuses what deploy/tests/install.sh could not run.
 
-dockerfile.py FILE [NAME=VALUE]...    prints a line for each instruction: stage, instruction and its parts, separated by tabs
+steps.py FILE [NAME=VALUE]...    prints a line for each instruction: stage, instruction and its parts, separated by tabs
 
 NAME=VALUE replaces the default of an ARG. An ARG counts only in FROM lines, because only those before the first FROM are known.
 """
