@@ -36,7 +36,7 @@ if [ "$inside" != --inside ]; then
     # Nothing of an earlier run is mounted: its namespace is gone. --one-file-system is for the case that this is wrong.
     rm -rf --one-file-system "$home"
     mkdir -p "$home"
-    unshare --mount --propagation private "$0" "$suite" --inside
+    unshare --mount --propagation private "$PWD/deploy/tests/install.sh" "$suite" --inside
     rm -rf --one-file-system "$home"
     exit
 fi
@@ -201,8 +201,6 @@ files_of_host >"$home/before"
 say "install"
 as_root host sh -c 'DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends /tmp/old.deb' >"$home/host.log" 2>&1 ||
     fail "the package does not install: $home/host.log"
-# The libraries that came with it stay when it is purged.
-files_of_host | grep -v perennial >"$home/between"
 installed_version() {
     # shellcheck disable=SC2016 # dpkg-query's own variable
     as_root host dpkg-query -W -f '${Version}' perennial
