@@ -5,11 +5,11 @@
 # rebuild everything.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
-.PHONY: help setup build release demo test soak simulate whole many floods lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo deb test soak simulate whole many floods deploy-check lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## installs what a Debian 12 machine with a Swift toolchain lacks (deploy/debian-packages.txt)
 	@deploy/setup.sh
@@ -27,6 +27,9 @@ release: ## builds .build/release/perennial, which needs no Swift runtime where 
 
 demo: release ## runs the whole pipeline in one process, without configuration; FOR=30s ends it after 30 s, KAFKA=HOST:PORT uses a real broker
 	@.build/release/perennial demo $(if $(FOR),--for '$(FOR)') $(if $(KAFKA),--kafka '$(KAFKA)')
+
+deb: release ## builds a Debian package, .build/deb/perennial_VERSION_ARCH.deb; MAINTAINER='Name <address>'
+	@$(if $(MAINTAINER),MAINTAINER='$(MAINTAINER)') deploy/package.sh
 
 test: build ## runs the tests that every change needs; tests on a real broker need KAFKA_HOME (and Java 17) or KAFKA_BOOTSTRAP_SERVERS
 	@Tests/Interop/setup.sh
@@ -55,6 +58,9 @@ floods: build release ## floods ingest with every kind of request that needs no 
 	$(if $(FLOOD),PERENNIAL_TEST_FLOOD_KIND='$(FLOOD)') PERENNIAL_TEST_FLOOD_SECONDS='$(or $(FLOOD_SECONDS),60)' \
 		PERENNIAL_TEST_PROGRAM='$(CURDIR)/.build/release/perennial' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*An ingest under a flood'
+
+deploy-check: ## checks the files of deploy/ against their schemas and against the settings and commands that there are
+	@deploy/check.sh
 
 lint: setup ## checks the format of all Swift files
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests

@@ -1,0 +1,552 @@
+#!/usr/bin/env python3
+"""Checks the files of deploy/ that others read: Docker, Kubernetes, systemd, and the program itself. deploy/check.sh runs it.
+
+check.py KUSTOMIZE    KUSTOMIZE is the program that renders the manifests.
+
+The settings and commands that exist are read from docs/reference, which a test holds equal to the program. So nothing is built here.
+"""
+
+import configparser
+import importlib.util
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import dockerfile
+import jsonschema
+import kubernetes_validate
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+WORKERS = ("entitlements", "churn", "consumption")
+MIB = 1 << 20
+# The greatest time to exit after SIGTERM (docs/reference/exit-codes.md).
+EXIT_SECONDS = 25
+# What a worker takes beyond state.cache.bytes (docs/operate/run-workers.md).
+WORKER_BYTES = 128 * MIB
+# The runbooks and the example for Prometheus in docs/operate/deploy.md use these.
+PORTS = {
+    "ingest": 9464, "entitlements@1": 9465, "entitlements@2": 9466, "churn@1": 9467, "churn@2": 9468,
+    "consumption@1": 9469, "consumption@2": 9470, "api": 9471,
+}  # fmt: skip
+# preStop with sleep came with 1.30. The other one is the newest whose schema is known here.
+KUBERNETES = ("1.30.0", "1.37.0")
+
+faults = []
+checked = {}
+
+
+def fault(place, words):
+    faults.append(f"{str(place).removeprefix(str(ROOT) + '/')}: {words}")
+
+
+def expect(place, holds, words):
+    """One check. They are counted, so that a part that checks nothing is noticed."""
+    checked[part] = checked.get(part, 0) + 1
+    if not holds:
+        fault(place, words)
+
+
+# ---- What the program knows ---------------------------------------------------------------------------------------------------------
+
+
+def read_settings():
+    """Key: its column Values."""
+    rows = re.findall(r"^\| `([a-z.*]+)` \| .*? \| (.*?) \| .* \| .* \|$", (ROOT / "docs/reference/settings.md").read_text(), re.M)
+    settings = dict(rows)
+    if len(settings) < 40:
+        sys.exit("check: docs/reference/settings.md has no table of settings")
+    return settings
+
+
+def read_commands():
+    """Command: its options (name: has a value), its operands (None: any), and whether it takes settings."""
+    commands = {}
+    text = (ROOT / "docs/reference/commands.md").read_text()
+    for name, section in re.findall(r"^## `perennial ([a-z-]+)`\n(.*?)(?=^## |\Z)", text, re.M | re.S):
+        usage = re.search(rf"^perennial {name} ?(.*)$", section, re.M)[1].replace("[--option value]...", "")
+        words = re.findall(r"[A-Za-z-]+", usage)
+        options = {option: bool(value) for option, value in re.findall(r"^\| `--([a-z-]+)( [^`]+)?` \|", section, re.M)}
+        commands[name] = (options, None if any(word.isupper() for word in words) else set(words), "ettings](settings.md)" in section)
+    if len(commands) < 15:
+        sys.exit("check: docs/reference/commands.md has no commands")
+    return commands
+
+
+def check_value(place, key, value):
+    """Numbers and switches. Everything else is judged by the program when it starts."""
+    values = SETTINGS.get(key, "")
+    if value == "" or value.startswith("file:"):
+        return
+    if found := re.match(r"whole number from (\d+) to (\d+)", values):
+        holds = value.isdigit() and int(found[1]) <= int(value) <= int(found[2])
+        expect(place, holds, f"{key} = {value}: {values}")
+    elif values == "true or false":
+        expect(place, value in ("true", "false"), f"{key} = {value}: {values}")
+
+
+def check_setting(place, key, value):
+    known = key in SETTINGS or key.startswith("kafka.")
+    expect(place, known, f"there is no setting {key}")
+    if known:
+        check_value(place, key, value)
+
+
+def check_variable(place, name, value):
+    """PERENNIAL_TOPIC_PREFIX is topic.prefix."""
+    if name == "PERENNIAL_CONFIG" or name.startswith("PERENNIAL_KAFKA_"):
+        return
+    keys = [key for key in SETTINGS if "PERENNIAL_" + key.upper().replace(".", "_") == name]
+    expect(place, keys, f"the variable {name} is no setting")
+    if keys:
+        check_value(place, keys[0], value)
+
+
+def check_command(place, words, whole=True):
+    """The words after `perennial`. Not whole: in a sentence, where the value of an option may be left out."""
+    name, *rest = words
+    expect(place, name in COMMANDS, f"there is no command perennial {name}")
+    if name not in COMMANDS:
+        return
+    options, operands, takes_settings = COMMANDS[name]
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            expect(place, operands is None or word in operands, f"perennial {name} does not take {word}")
+            continue
+        option, has_value, _ = word[2:].partition("=")
+        if option in options:
+            takes = options[option]
+        else:
+            takes = takes_settings and (option in SETTINGS or option.startswith("kafka."))
+            expect(place, takes, f"perennial {name} has no option --{option}")
+        if takes and not has_value:
+            expect(place, rest or not whole, f"perennial {name}: --{option} needs a value")
+            value = rest.pop(0) if rest else ""
+            if option in SETTINGS:
+                check_value(place, option, value)
+
+
+def check_file_of_settings(path, prefix=""):
+    """`key = value`, also in comments without a blank: these are examples that somebody will switch on."""
+    found = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        example = re.fullmatch(r"(#?)([a-z][a-zA-Z.]*) = (.*)", line)
+        expect(f"{path}:{number}", example or line == "" or line.startswith("#"), f"this is no setting: {line}")
+        if example:
+            check_setting(f"{path}:{number}", example[2], example[3])
+            if not example[1]:
+                found[example[2]] = example[3]
+    return found
+
+
+def check_text(path):
+    """Commands in code blocks of a page, and in comments and text between backticks."""
+    text = path.read_text()
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.M | re.S) if path.suffix == ".md" else []
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    lines += re.findall(r"^#     ((?:perennial|runuser|docker) .*)$", text, re.M)
+    sentences = re.findall(r"`(perennial [^`]*)`", text)
+    for line in lines + sentences:
+        # `perennial` as a word of its own. What follows a pipe, a redirection or a comment is not its argument.
+        for found in re.finditer(r"(?:^|[\s/])perennial(?= +[a-z])", line):
+            # The name of a namespace, a user or a group.
+            if not re.search(r" -[nug]$", line[: found.start()]):
+                check_command(path, shlex.split(re.split(r"[|>#;&]", line[found.end() :])[0]), whole=line in lines)
+
+
+def settings():
+    for path in (DEPLOY / "debian/perennial.conf", *sorted((DEPLOY / "topics").glob("*.conf"))):
+        check_file_of_settings(path)
+    for path in sorted((DEPLOY / "debian/instances").glob("*.env")):
+        for name, value in re.findall(r"^(\w+)=(.*)$", path.read_text(), re.M):
+            check_variable(path, name, value)
+    texts = subprocess.run(["git", "ls-files", "deploy"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    for name in texts:
+        if name and not name.endswith((".json", ".py")) and (ROOT / name).is_file():
+            check_text(ROOT / name)
+    check_text(ROOT / "docs/operate/deploy.md")
+
+
+# ---- Docker -------------------------------------------------------------------------------------------------------------------------
+
+
+def docker():
+    path = DEPLOY / "Dockerfile"
+    # Docker's own parser, and then the reader of the test, which knows fewer instructions.
+    try:
+        dockerfile.parse_file(str(path))
+    except dockerfile.GoParseError as error:
+        return fault(path, error)
+    steps = subprocess.run([sys.executable, DEPLOY / "tests/steps.py", path], capture_output=True, text=True)
+    expect(path, steps.returncode == 0, steps.stderr.strip())
+    if steps.returncode != 0:
+        return
+    stage = {}
+    for _, name, *parts in (line.split("\t") for line in steps.stdout.splitlines()):
+        stage[name] = parts
+        if name == "ENV":
+            check_variable(path, *parts[0].split("=", 1))
+    expect(path, stage.get("ENTRYPOINT") == ["/usr/bin/perennial"], "ENTRYPOINT is not the program")
+    expect(path, stage.get("USER") == ["10001:10001"], "USER is not the one of deploy/install.sh, compose and Kubernetes")
+    expect(path, stage.get("HEALTHCHECK", [""])[0] == "/usr/lib/perennial/probe", "HEALTHCHECK is not the probe of the package")
+    check_command(path, stage.get("CMD", [""]))
+    expect(DEPLOY / "install.sh", "number=10001" in (DEPLOY / "install.sh").read_text(), "the user has not the number of the Dockerfile")
+
+
+# ---- Compose ------------------------------------------------------------------------------------------------------------------------
+
+
+def interpolated(value):
+    """With the defaults: ${NAME:-default} and ${NAME:+other}."""
+    return re.sub(r"\$\{\w+(:[-+])?([^}]*)\}", lambda use: use[2] if use[1] == ":-" else "", value)
+
+
+def size(text):
+    number, unit = re.fullmatch(r"(\d+)([kmgKMG]?)i?", str(text)).groups()
+    return int(number) << {"": 0, "k": 10, "m": 20, "g": 30}[unit.lower()]
+
+
+def seconds(text):
+    number, unit = re.fullmatch(r"(\d+)([sm])", text).groups()
+    return int(number) * {"s": 1, "m": 60}[unit]
+
+
+def compose():
+    path = DEPLOY / "compose.yaml"
+    content = yaml.safe_load(path.read_text())
+    # Only the schema of that package is used, so the libraries of its command line are not installed.
+    schema = pathlib.Path(importlib.util.find_spec("check_jsonschema").origin).parent / "builtin_schemas/vendor/compose-spec.json"
+    for error in jsonschema.Draft7Validator(json.loads(schema.read_text())).iter_errors(content):
+        fault(path, f"{'/'.join(map(str, error.path))}: {error.message}")
+    services, names = content["services"], set()
+    places = {"secrets": set(), "networks": set(), "volumes": set()}
+    slots, states = {}, {}
+    for name, service in services.items():
+        place = f"{path}: {name}"
+        profiles = set(service.get("profiles", []))
+        environment = {key: interpolated(str(value)) for key, value in service.get("environment", {}).items()}
+        # What belongs to every service.
+        expect(place, service.get("cap_drop") == ["ALL"], "cap_drop is not [ALL]")
+        expect(place, "no-new-privileges:true" in service.get("security_opt", []), "security_opt lacks no-new-privileges:true")
+        expect(place, "mem_limit" in service, "it has no mem_limit")
+        expect(place, service.get("read_only") or name == "kafka", "read_only is not true")
+        tag = interpolated(service["image"]).rpartition(":")[2]
+        expect(place, re.search(r"\d+\.\d+\.\d+", tag), "the image has no version")
+        for port in service.get("ports", []):
+            expect(place, interpolated(port).startswith("127.0.0.1:"), f"the port {port} is open to other hosts")
+        for needed, how in service.get("depends_on", {}).items():
+            of = services.get(needed)
+            expect(place, of is not None, f"it depends on {needed}, which does not exist")
+            needs = set(of.get("profiles", [])) if of else set()
+            expect(place, not needs or (profiles and profiles <= needs), f"it depends on {needed}, which another profile starts")
+            healthy = how["condition"] != "service_healthy" or (of and "test" in of.get("healthcheck", {}))
+            expect(place, healthy, f"it waits for {needed} to be healthy, which has no health check")
+        # What it uses exists.
+        used = service.get("networks", [])
+        places["networks"].update(used)
+        for network in used if isinstance(used, dict) else {}:
+            names.update((used[network] or {}).get("aliases", []))
+        names.add(name)
+        places["secrets"].update(service.get("secrets", []))
+        for volume in service.get("volumes", []):
+            source, target = volume.split(":")[:2]
+            if source.startswith("."):
+                there = (DEPLOY / source).exists()
+                if not there and not (DEPLOY / source.split("/")[1]).exists():
+                    notes.append(f"compose: {source} is not checked, because deploy/{source.split('/')[1]} does not exist")
+                else:
+                    expect(place, there, f"{source} does not exist")
+                continue
+            places["volumes"].add(source)
+            if target == "/var/lib/perennial":
+                states.setdefault(source, []).append((name, profiles))
+        if "/probe" not in str(service.get("healthcheck")) and "perennial:" not in interpolated(service["image"]):
+            continue
+        # A process of Perennial.
+        check_command(place, service["command"])
+        for key, value in environment.items():
+            if key.startswith("PERENNIAL_"):
+                check_variable(place, key, value)
+            for used in re.findall(r"/run/secrets/([a-z-]+)", value):
+                expect(place, used in service.get("secrets", []), f"{key} names a secret that it does not have")
+        expect(place, seconds(service["stop_grace_period"]) > EXIT_SECONDS, f"stop_grace_period is not above {EXIT_SECONDS}s")
+        trusts = "PERENNIAL_VERIFY_ROOTS" in environment
+        expect(place, not trusts or profiles == {"simulate"}, "it trusts another root than Apple's outside of the profile simulate")
+        role = service["command"][0]
+        if role in WORKERS:
+            cache = int(environment["PERENNIAL_STATE_CACHE_BYTES"])
+            expect(place, size(service["mem_limit"]) == cache + WORKER_BYTES, "mem_limit is not state.cache.bytes + 128 MiB")
+            slots.setdefault((role, environment["PERENNIAL_WORKER_SLOT"]), []).append((name, profiles))
+    for what, users in (*slots.items(), *states.items()):
+        for first, of_first in users:
+            for second, of_second in users:
+                apart = first == second or (of_first and of_second and not of_first & of_second)
+                expect(path, apart, f"{first} and {second} share {what}")
+    for worker in WORKERS:
+        expect(path, len({slot for role, slot in slots if role == worker}) == 2, f"there are not two slots of {worker}")
+    for kind, used in places.items():
+        expect(path, used == set(content[kind]), f"{kind}: used and declared differ by {sorted(used ^ set(content[kind]))}")
+    for name, secret in content["secrets"].items():
+        file = interpolated(secret["file"])
+        expect(path, file.startswith(("./set-", "/dev/null")) or (DEPLOY / file).is_file(), f"the secret {name}: {file} does not exist")
+    scrapes = DEPLOY / "prometheus/prometheus.yml"
+    if scrapes.exists():
+        for job in yaml.safe_load(scrapes.read_text())["scrape_configs"]:
+            for config in job.get("dns_sd_configs", []):
+                for host in config["names"]:
+                    expect(scrapes, host in names, f"{job['job_name']}: the compose file has no service {host}")
+                expect(scrapes, config.get("port") == 9464, f"{job['job_name']}: the containers listen at 9464")
+    apps = DEPLOY / "compose/simulated-apps.json"
+    program = ROOT / ".build/release/perennial"
+    if program.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            written = pathlib.Path(folder) / "apps.json"
+            subprocess.run([program, "simulate", "--apps", written, "--out", f"{folder}/out", "--subscribers", "1"], capture_output=True, check=True)
+            expect(apps, written.read_text() == apps.read_text(), "these are not the apps of perennial simulate --apps")
+    else:
+        notes.append("compose: compose/simulated-apps.json is not compared with perennial simulate, because make release has not run")
+
+
+# ---- Kubernetes ---------------------------------------------------------------------------------------------------------------------
+
+
+def rendered(folder):
+    run = subprocess.run([KUSTOMIZE, "build", folder], capture_output=True, text=True)
+    expect(folder, run.returncode == 0 and not run.stderr, run.stderr.strip())
+    return list(yaml.safe_load_all(run.stdout))
+
+
+def matches(selector, labels):
+    return selector.get("matchLabels", selector).items() <= labels.items()
+
+
+def check_pod(place, thing, settings, claims, objects):
+    spec, kind = thing["spec"]["template"]["spec"], thing["kind"]
+    role = thing["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]
+    (container,) = spec["containers"]
+    # The profile `restricted` of Pod Security, and what goes beyond it.
+    pod, own = spec["securityContext"], container["securityContext"]
+    expect(place, pod.get("runAsNonRoot") and pod.get("runAsUser") == pod.get("fsGroup") == 10001, "it does not run as user 10001")
+    expect(place, pod.get("seccompProfile") == {"type": "RuntimeDefault"}, "seccompProfile is not RuntimeDefault")
+    locked = own == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    expect(place, locked, "the container has rights that it does not need")
+    expect(place, spec.get("automountServiceAccountToken") is False, "it gets a token for Kubernetes")
+    # The program: its command, variables and files.
+    check_command(place, container["args"])
+    variables = {entry["name"]: entry["value"] for entry in container.get("env", [])}
+    for name, value in variables.items():
+        check_variable(place, name, value)
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    expect(place, set(mounts) == set(volumes) | claims, f"volumes and mounts differ by {sorted(set(mounts) ^ (set(volumes) | claims))}")
+    files = [value.removeprefix("file:") for value in variables.values()] + [word for word in container["args"]]
+    files += [value for key, value in settings.items() if key.startswith("kafka.")]
+    files += [value for key, value in settings.items() if key == "apps" and role in (*WORKERS, "ingest")]
+    for file in files:
+        if file.startswith("/"):
+            expect(place, any(file.startswith(f"{mount}/") for mount in mounts.values()), f"nothing is mounted where {file} is")
+    for volume in volumes.values():
+        if "configMap" in volume:
+            expect(place, ("ConfigMap", volume["configMap"]["name"]) in objects, f"there is no config map {volume['configMap']['name']}")
+        else:
+            secret = volume["secret"]["secretName"]
+            page = (ROOT / "docs/operate/deploy.md").read_text()
+            expect(place, f" {secret} " in page, f"docs/operate/deploy.md does not say how to make the secret {secret}")
+            expect(place, volume["secret"].get("defaultMode") == 0o440, f"others can read the secret {secret}")
+    # Numbers that depend on each other.
+    resources = container["resources"]
+    for kind_of in ("requests", "limits"):
+        expect(place, set(resources.get(kind_of, {})) == {"cpu", "memory"}, f"resources.{kind_of} lacks cpu or memory")
+    cache, threads = int(settings["state.cache.bytes"]), int(settings.get("worker.threads", 1))
+    memory = size(resources["limits"]["memory"])
+    if role in WORKERS:
+        expect(place, memory == cache + WORKER_BYTES, "the memory limit is not state.cache.bytes + 128 MiB")
+        expect(place, resources["limits"]["cpu"] == str(threads + 1), "the cpu limit is not worker.threads + 1")
+        expect(place, kind == "StatefulSet", "a worker outside of a StatefulSet has no slot")
+    if role == "api":
+        expect(place, memory >= cache + WORKER_BYTES, "the memory limit is below state.cache.bytes + 128 MiB")
+    if kind == "Job":
+        return role
+    before = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+    grace = spec.get("terminationGracePeriodSeconds", 30)
+    expect(place, grace > EXIT_SECONDS + before, f"terminationGracePeriodSeconds is not above {EXIT_SECONDS} + preStop")
+    ports = {port["name"] for port in container["ports"]}
+    for probe, asked in (("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")):
+        get = container.get(probe, {}).get("httpGet", {})
+        expect(place, get.get("path") == asked and get.get("port") in ports, f"{probe} does not ask for {asked}")
+    if kind == "StatefulSet":
+        expect(place, thing["spec"]["podManagementPolicy"] == "Parallel", "podManagementPolicy is not Parallel")
+        expect(place, thing["spec"]["updateStrategy"] == {"type": "RollingUpdate"}, "updateStrategy is not RollingUpdate")
+    return role
+
+
+def check_overlay(folder):
+    things = rendered(folder)
+    objects = {(thing["kind"], thing["metadata"]["name"]) for thing in things}
+    settings = check_file_of_settings(folder / "perennial.conf")
+    plan = check_file_of_settings(DEPLOY / f"topics/{folder.name}.conf")
+    expect(folder, plan.items() <= settings.items(), f"perennial.conf does not have the numbers of deploy/topics/{folder.name}.conf")
+    pods, ports = [], set()
+    for thing in things:
+        place = f"{folder}: {thing['kind']} {thing['metadata']['name']}"
+        for version in KUBERNETES:
+            if thing["kind"] == "ServiceMonitor":
+                continue  # not a kind of Kubernetes
+            try:
+                kubernetes_validate.validate(thing, version, strict=True)
+                expect(place, True, "")
+            except (kubernetes_validate.ValidationError, kubernetes_validate.InvalidSchemaError) as error:
+                fault(place, f"Kubernetes {version}: {getattr(error, 'message', error)}")
+        expect(place, thing["kind"] == "Namespace" or thing["metadata"].get("namespace") == "perennial", "it is in no namespace")
+        if thing["kind"] in ("Deployment", "StatefulSet", "Job"):
+            claims = {claim["metadata"]["name"] for claim in thing["spec"].get("volumeClaimTemplates", [])}
+            check_pod(place, thing, settings, claims, objects)
+            template = thing["spec"]["template"]
+            labels = template["metadata"]["labels"]
+            expect(place, matches(thing["spec"].get("selector", {}), labels), "its selector does not match its pods")
+            expect(place, "image" in template["spec"]["containers"][0] and ":" in template["spec"]["containers"][0]["image"], "no version")
+            pods.append((thing["metadata"]["name"], labels))
+            for port in template["spec"]["containers"][0].get("ports", []):
+                ports.add((labels["app.kubernetes.io/component"], port["name"]))
+    # What points at pods.
+    for thing in things:
+        place, spec = f"{folder}: {thing['kind']} {thing['metadata']['name']}", thing.get("spec", {})
+        chosen = {"Service": spec.get("selector"), "PodDisruptionBudget": spec.get("selector"), "NetworkPolicy": spec.get("podSelector")}
+        selector = chosen.get(thing["kind"])
+        if selector:
+            found = [labels["app.kubernetes.io/component"] for _, labels in pods if matches(selector, labels)]
+            expect(place, found, "it selects no pods")
+            named = [port.get("targetPort") for port in spec.get("ports", [])]
+            named += [port["port"] for rule in spec.get("ingress", []) for port in rule.get("ports", [])]
+            for port in (port for port in named if isinstance(port, str)):
+                expect(place, any((role, port) in ports for role in found), f"no pod has a port {port}")
+        if thing["kind"] == "HorizontalPodAutoscaler":
+            target = (spec["scaleTargetRef"]["kind"], spec["scaleTargetRef"]["name"])
+            expect(place, target in objects, "it scales nothing")
+            scaled = next((thing for thing in things if (thing["kind"], thing["metadata"]["name"]) == target), {"spec": {}})
+            expect(place, "replicas" not in scaled["spec"], "the replicas that it decides are also in the Deployment")
+        if thing["kind"] == "StatefulSet":
+            expect(place, ("Service", spec["serviceName"]) in objects, f"there is no service {spec['serviceName']}")
+            expect(place, ("PodDisruptionBudget", thing["metadata"]["name"]) in objects, "it has no PodDisruptionBudget")
+    policies = {thing["metadata"]["name"]: thing["spec"] for thing in things if thing["kind"] == "NetworkPolicy"}
+    denies = policies.get("deny", {}) == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    expect(folder, denies, "the policy deny does not deny everything")
+    broker = int(settings["kafka.bootstrap.servers"].rpartition(":")[2])
+    allowed = [port["port"] for rule in policies.get("kafka", {}).get("egress", []) for port in rule["ports"]]
+    expect(folder, broker in allowed, f"the policy kafka does not allow port {broker} of kafka.bootstrap.servers")
+    return things
+
+
+def kubernetes():
+    for name in ("small", "large"):
+        check_overlay(DEPLOY / "kubernetes/overlays" / name)
+    # The component needs a kind that no schema here has: that it renders, and finds the services.
+    folder = ROOT / ".build/deploy/monitored"
+    folder.mkdir(parents=True, exist_ok=True)
+    up = "../../../deploy/kubernetes"
+    (folder / "kustomization.yaml").write_text(f"resources: [{up}/overlays/small]\ncomponents: [{up}/monitoring]\n")
+    things = rendered(folder)
+    monitors = [thing for thing in things if thing["kind"] == "ServiceMonitor"]
+    expect(folder, len(monitors) == 1, "the component monitoring adds no ServiceMonitor")
+    for monitor in monitors:
+        port = monitor["spec"]["endpoints"][0]["port"]
+        found = {
+            thing["spec"]["selector"]["app.kubernetes.io/component"]
+            for thing in things
+            if thing["kind"] == "Service"
+            and matches(monitor["spec"]["selector"], thing["metadata"]["labels"])
+            and port in [port["name"] for port in thing["spec"]["ports"]]
+        }
+        expect(folder, found == {*WORKERS, "ingest", "api"}, f"the ServiceMonitor finds only {sorted(found)}")
+
+
+# ---- systemd ------------------------------------------------------------------------------------------------------------------------
+
+
+def systemd():
+    folder = DEPLOY / "systemd"
+    common = configparser.ConfigParser(strict=False, interpolation=None)
+    common.optionxform = str
+    common.read(folder / "perennial-.service.d/10-common.conf")
+    service = common["Service"]
+    expect(folder, int(service["TimeoutStopSec"]) > EXIT_SECONDS, f"TimeoutStopSec is not above {EXIT_SECONDS}")
+    expect(folder, service["RestartPreventExitStatus"] == "2", "a wrong configuration (exit code 2) is tried again")
+    expect(folder, service["KillSignal"] == "SIGTERM", "it is not stopped by SIGTERM")
+    ports = {}
+    for path in sorted((DEPLOY / "debian/instances").glob("*.env")):
+        ports[path.stem] = sum(map(int, re.findall(r"^PERENNIAL_ADMIN_LISTEN=127\.0\.0\.1:(\d+)$", path.read_text(), re.M)))
+    expect(DEPLOY / "debian/instances", ports == PORTS, f"ports: {ports}, not {PORTS}")
+    with tempfile.TemporaryDirectory() as name:
+        # A system with these units, those of this machine that they name, and something where the program will be.
+        root = pathlib.Path(name)
+        units = root / "usr/lib/systemd/system"
+        shutil.copytree(folder, units)
+        for target in pathlib.Path("/usr/lib/systemd/system").glob("*.target"):
+            shutil.copy(target, units, follow_symlinks=True)
+        for program in ("usr/bin/perennial", "bin/kill"):
+            (root / program).parent.mkdir(parents=True, exist_ok=True)
+            (root / program).write_text("#!/bin/sh\n")
+            (root / program).chmod(0o755)
+        seen = set()
+        for instance in PORTS:
+            unit = f"perennial-{instance}.service"
+            source = units / re.sub(r"@.*\.", "@.", unit)
+            seen.add(source.name)
+            text = source.read_text()
+            run = re.findall(r"^ExecStart=/usr/bin/perennial (.*)$", text, re.M)
+            expect(source.name, len(run) == 1, "it does not start the program")
+            for line in run:
+                check_command(source.name, line.split())
+            for variable, value in re.findall(r"^Environment=(\w+)=(.*)$", text, re.M):
+                check_variable(source.name, variable, value.replace("%i", "1"))
+            read = re.findall(r"^EnvironmentFile=/etc/perennial/(.*)$", text, re.M)
+            expect(source.name, [file.replace("%i", instance.partition("@")[2]) for file in read] == [f"{instance}.env"], f"reads {read}")
+            analyze = ["systemd-analyze", f"--root={root}", "--man=no"]
+            verdict = subprocess.run([*analyze, "verify", unit], capture_output=True, text=True)
+            expect(unit, verdict.returncode == 0 and not verdict.stderr, f"systemd-analyze verify: {verdict.stderr.strip()}")
+            # In tenths: at most 2.0.
+            verdict = subprocess.run([*analyze[:2], "security", "--offline=true", "--threshold=20", unit], capture_output=True, text=True)
+            expect(unit, verdict.returncode == 0, f"systemd-analyze security: {(verdict.stdout.strip() or verdict.stderr).splitlines()[-1]}")
+        target = subprocess.run([*analyze, "verify", "perennial.target"], capture_output=True, text=True)
+        expect("perennial.target", target.returncode == 0 and not target.stderr, target.stderr.strip())
+        expect(folder, seen == {path.name for path in folder.glob("*.service")}, "a unit has no instance with a port")
+
+
+# ---- Rules of Prometheus ------------------------------------------------------------------------------------------------------------
+
+
+def prometheus():
+    folder = DEPLOY / "prometheus"
+    if not folder.exists():
+        return notes.append("prometheus: not checked, because deploy/prometheus does not exist")
+    for arguments in (
+        ["check", "config", folder / "prometheus.yml"],
+        ["check", "rules", *sorted(path for path in folder.glob("*.yml") if path.name != "prometheus.yml")],
+        ["test", "rules", *sorted(folder.glob("tests/*.yml"))],
+    ):
+        run = subprocess.run(["promtool", *arguments], capture_output=True, text=True)
+        expect(folder, run.returncode == 0, f"promtool {' '.join(map(str, arguments[:2]))}: {run.stdout.strip()} {run.stderr.strip()}")
+
+
+# -------------------------------------------------------------------------------------------------------------------------------------
+
+if len(sys.argv) != 2:
+    sys.exit(__doc__)
+KUSTOMIZE = sys.argv[1]
+SETTINGS, COMMANDS = read_settings(), read_commands()
+notes = []
+for check in (settings, docker, compose, kubernetes, systemd, prometheus):
+    part = check.__name__
+    check()
+for note in notes:
+    print(f"check: {note}")
+if faults:
+    sys.exit("\n".join(f"check: {words}" for words in faults))
+print("check: " + ", ".join(f"{name} {count}" for name, count in checked.items()) + " checks passed")
