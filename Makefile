@@ -76,8 +76,8 @@ bench: setup ## measures the promised speeds on a real broker, and compares them
 fuzz: setup ## runs every parser on generated input, FUZZ_SECONDS=10 for each; TARGET=jws runs one parser, KEEP=1 adds to the corpus
 	@FUZZ_SECONDS='$(FUZZ_SECONDS)' TARGET='$(TARGET)' KEEP='$(KEEP)' Tests/Fuzz/run.sh
 
-mutants: setup ## removes or changes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SINCE=commit, MOST=15
-	@GROUP='$(GROUP)' ONE='$(ONE)' SINCE='$(SINCE)' MOST='$(MOST)' Tests/Mutants/run.sh
+mutants: setup ## removes or changes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SINCE=commit, MOST=15, LANES=2
+	@LANES='$(LANES)' GROUP='$(GROUP)' ONE='$(ONE)' SINCE='$(SINCE)' MOST='$(MOST)' Tests/Mutants/run.sh
 
 nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, soak, simulation, whole, many, mutants, fuzz or bench
 	@PART='$(PART)' Tests/nightly.sh

@@ -56,7 +56,7 @@ if [ ! -f "$table" ]; then
         '| Part | Date | Commit | Result | Figures |' '|---|---|---|---|---|' >"$table"
 fi
 
-export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60 SEEDS=10000 MANY_SECONDS=1200
+export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60 SEEDS=10000 MANY_SECONDS=1200 LANES=2
 failed=0
 for part in ${PART:-${parts[@]}}; do
     printf '\n== %s\n' "$part"

@@ -11,8 +11,8 @@ cd "$(dirname "$0")/.."
 # Tests that only compute keep every thread of the pool busy for a minute. That would delay tests that wait for something, so the
 # computing ones run first and alone.
 computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|RecordsTests|EntitlementsTests|EntitlementsWorkerTests|ChurnTests|ChurnWorkerTests|SimulationTests|HouseTests'
-# Suites that check limits of a few seconds on the wall clock: they run one test at a time, with nothing else beside them.
-# HouseTests finds suites that are missing here.
+# Suites that check limits of a few seconds on the wall clock: they run one test at a time. Only the demo's tests, which wait most of
+# the time, run beside the others. HouseTests finds suites that are missing here.
 quiet='A pace|A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'
 # Suites of BrokerTests in the tier `test`: a few seconds each, conformance to a real Kafka, and one run with kills. All other suites
 # of BrokerTests are in the tier `soak`.
@@ -79,7 +79,9 @@ test)
     # Simulated runs, and services that depend on the clock: separate, so that they do not delay other tests.
     group runtime --filter '^RuntimeTests\.' --skip "\.\`($quiet)\`/"
     group others --skip "^($computing|RuntimeTests|BrokerTests)\." --skip "\.\`($quiet)\`/"
-    group quiet --filter "\.\`($quiet)\`/" --no-parallel
+    group_beside quiet-demo --no-parallel --filter "\.\`The demo\`/"
+    group_beside quiet-others --no-parallel --filter "\.\`($quiet)\`/" --skip "\.\`The demo\`/"
+    wait_for_all
     # These tests measure time, so they run alone, one after the other. Without a Kafka each is skipped and says so.
     group broker --no-parallel --filter "$(suites "$quick")"
     ;;
@@ -101,7 +103,7 @@ esac
 
 # Where the tests of a group run in parallel, the time of each contains its wait for the others: these groups are left out.
 printf '\nmake %s: the slowest tests of the groups that run one test at a time, in seconds\n' "$tier"
-sed -nE 's/^[✔✘] Test "([^"]+)".* (passed|failed) after ([0-9.]+) seconds.*/\3 \1/p' "$logs"/{quiet,broker,soak-*} 2>/dev/null | sort -rn | head -n 20
+sed -nE 's/^[✔✘] Test "([^"]+)".* (passed|failed) after ([0-9.]+) seconds.*/\3 \1/p' "$logs"/{quiet-*,broker,soak-*} 2>/dev/null | sort -rn | head -n 20
 [ -n "${KAFKA_HOME:-}${KAFKA_BOOTSTRAP_SERVERS:-}" ] || echo "make $tier: the tests on a real Kafka were skipped; \
 set KAFKA_HOME to an unpacked Kafka 3.9 or later (needs Java 17), or KAFKA_BOOTSTRAP_SERVERS to a running one"
 cd "$logs" || exit 1

@@ -6,6 +6,7 @@
 # ONE=flush           only the mutant of this name
 # SINCE=COMMIT        only the mutants whose source, or whose own file, has changed since this commit
 # MOST=15             at most this many of these; each commit selects others
+# LANES=2             that many copies, each with its share of the mutants, at the same time
 # --check             only checks that the mutants still fit the sources
 #
 # A mutant is a file in the folder of its group:
@@ -132,6 +133,26 @@ for mutant in "${mutants[@]}"; do
 done
 skipped=$((${#mutants[@]} - ${#chosen[@]}))
 [ "${#chosen[@]}" -gt 0 ] || fail "all $skipped mutants need a Kafka: set KAFKA_HOME to an unpacked Kafka 3.9 or later"
+
+if [ "${LANES:-1}" -gt 1 ]; then
+    outcomes=$(mktemp -d "${TMPDIR:-/tmp}/perennial-mutants.XXXXXX") || exit 1
+    trap 'rm -rf "$outcomes"' EXIT
+    lanes=()
+    for lane in $(seq "$LANES"); do
+        { LANES='' LANE=$lane/$LANES MUTANTS_COPY=$copy-$lane Tests/Mutants/run.sh | tee "$outcomes/$lane"; } &
+        lanes+=($!)
+    done
+    failed=0
+    for lane in "${lanes[@]}"; do wait "$lane" || failed=1; done
+    # The last line of each lane. A lane that broke off has none, so its mutants are missing in the sum.
+    cat "$outcomes"/* | awk -v all="${#chosen[@]}" '/^[0-9]+ of [0-9]+ killed/ { sum += $1 } END { printf "%d of %d killed\n", sum, all }'
+    exit "$failed"
+fi
+if [ -n "${LANE:-}" ]; then
+    # Every second one, every third one: mutants of one module are distributed over all lanes.
+    mapfile -t chosen < <(printf '%s\n' "${chosen[@]}" | awk -v lane="${LANE%/*}" -v lanes="${LANE#*/}" 'NR % lanes == lane % lanes')
+    if [ "${#chosen[@]}" = 0 ]; then exit; fi
+fi
 
 PERENNIAL_TESTS=$(for mutant in "${chosen[@]}"; do field "$mutant" test | cut -d/ -f1; done | sort -u | paste -sd,)
 export PERENNIAL_TESTS

@@ -59,6 +59,8 @@ public final class Consumer {
         /// KiB that the whole client fetches ahead: every worker thread may hold this much (librdkafka's default is
         /// four times as much).
         public var queuedKilobytes = 16 * 1024
+        /// How long a broker may hold a request for records when there are none.
+        public var fetchWait: Duration = .milliseconds(50)
         public var onEvent: ClientEventHandler = { _ in }
         /// Reports statistics to `watch`. Only for a client that is polled all the time: librdkafka keeps statistics
         /// that are not polled.
@@ -111,7 +113,7 @@ public final class Consumer {
         var conf = try ClientConf(clientID: configuration.clientID)
         try conf.set("session.timeout.ms", String(configuration.sessionTimeout.wholeMilliseconds))
         try conf.set("max.poll.interval.ms", "120000")
-        try conf.set("fetch.wait.max.ms", "50")
+        try conf.set("fetch.wait.max.ms", String(configuration.fetchWait.wholeMilliseconds))
         try conf.set("queued.min.messages", String(configuration.queuedRecords))
         try conf.set("queued.max.messages.kbytes", String(configuration.queuedKilobytes))
         if configuration.tellsStatistics, configuration.properties.watch != nil {

@@ -20,6 +20,7 @@ final class KafkaReader: LogReader {
         if options.readsAhead {
             reading.readAhead(bytes: options.readAheadBytes)
         }
+        reading.fetchWait = options.fetchWait
         reading.tellsStatistics = options.isPolledAlways
         consumer = try Self.make(reading)
         lender = RecordLender(topics: options.topics)

@@ -227,6 +227,8 @@ public struct ReaderOptions: Sendable {
     public var topics: [String]
     /// Fetch ahead: good for a restore or a replay, which read much, but not for a few records.
     public var readsAhead = false
+    /// How long a broker may hold a request for records when there are none. Other questions to this broker wait behind it.
+    public var fetchWait: Duration = .milliseconds(50)
     /// Approximate memory for the records that a reader fetches ahead.
     public var readAheadBytes = 256 << 20
     /// The reader is polled at least about once a second while it is open, so it may report statistics.

@@ -58,7 +58,7 @@ public struct SettingsSchema: Sendable {
 
     /// The known key that is most similar to an unknown one. An unknown key may come from the environment or lack the
     /// family's name, and otherwise be the exact name of a setting.
-    func nearestKey(to key: String, or others: [String] = []) -> String? {
+    public func nearestKey(to key: String, or others: [String] = []) -> String? {
         let dotted = String(key.lowercased().map { $0 == "_" ? "." : $0 })
         let prefix = variable(for: "").lowercased().map { $0 == "_" ? "." : String($0) }.joined()
         let plain = dotted.hasPrefix(prefix) ? String(dotted.dropFirst(prefix.count)) : dotted

@@ -75,7 +75,7 @@ package func padded(_ text: String, to width: Int) -> String {
 
 extension Command {
     package static let help = Command(
-        .help, "Shows how to use a command, or the settings.", operands: "[COMMAND|commands|settings]",
+        .help, "Shows how to use a command, or the settings.", operands: "[COMMAND|commands|settings [NAME]]",
         // "help topics plan" shows help about topics: words after the command's name are ignored.
         operandCount: 0...Int.max,
         options: [
@@ -93,7 +93,18 @@ extension Command {
                     format == "markdown" ? CommandsHelp(program: program).markdown : program.overview)
             case "settings":
                 let table = SettingsHelp(commands: invocation.program.commands.map(\.name.rawValue))
-                invocation.output.data(format == "markdown" ? table.markdown : table.text)
+                guard let name = invocation.operands.dropFirst().first, format == "text" else {
+                    invocation.output.data(format == "markdown" ? table.markdown : table.text)
+                    return .done
+                }
+                guard let text = table.text(of: name) else {
+                    let nearest = SettingTable.schema.nearestKey(to: name).map { "the nearest is \($0). " } ?? ""
+                    invocation.output.message(
+                        "perennial help: there is no setting \(quoted(name)); \(nearest)perennial help settings lists all"
+                    )
+                    return .wrongUsage
+                }
+                invocation.output.data(text)
             case .some(let name):
                 guard let command = invocation.program.command(name) else {
                     // Prints the nearest command, or that this command does not exist yet.

@@ -47,22 +47,34 @@ struct SettingsHelp {
     }
 
     var text: String {
-        let blocks = rows.map { row in
-            """
-            \(row.key) (\(row.defaultText.filter { $0 != "`" }))
-                \(row.effect.filter { $0 != "`" })
-                Values: \(row.values)
-                Read by: \(row.readers)
-            """
-        }
         let intro = """
             The value of a setting comes from a flag (--topic.prefix x), otherwise from a variable (\(SettingTable.schema.variable(for: "topic.prefix"))=x),
             otherwise from the settings file, otherwise it is the default. --\(SettingsSchema.fileFlag) or \(SettingTable.schema.fileVariable) names the settings file;
             without them it is \(SettingTable.schema.defaultFile), if that exists. It has lines key = value; a line that begins with # is a
             comment. A value that begins with file: is read from that path.
             """
-        return ([intro] + blocks).joined(separator: "\n\n")
+        return ([intro] + rows.map(block)).joined(separator: "\n\n")
     }
+
+    /// The setting of this name, or all whose keys begin with it: "ingest.tls" shows both files. nil if there is none.
+    func text(of name: String) -> String? {
+        let blocks = rows.filter { row in
+            row.key == name || row.key.hasPrefix(name + ".")
+                || row.key == kafkaRow.key && name.hasPrefix(SettingTable.kafka.name + ".")
+        }.map(block)
+        return blocks.isEmpty ? nil : blocks.joined(separator: "\n\n")
+    }
+
+    private func block(_ row: Row) -> String {
+        let lines = [row.effect, "Values: " + row.values, "Read by: " + row.readers]
+        return
+            ([plain("\(row.key) (\(row.defaultText))")]
+            + lines.flatMap { wrapped(plain($0), width: 96).map { "    " + $0 } })
+            .joined(separator: "\n")
+    }
+
+    /// A terminal does not show code in another font.
+    private func plain(_ text: String) -> String { text.filter { $0 != "`" } }
 
     /// The text of the page between the markers, including them.
     var markdown: String {

@@ -101,7 +101,7 @@ public enum SettingTable {
     static let logLevel = setting(
         "log.level", default: "info", note: "`replay`: warning", .choice as SettingKind<LogLevel>,
         for: .services + [.replay],
-        "Lowest level that is logged.")
+        "Lowest level that is logged. Today `trace` logs what `debug` does.")
     static let adminListen = setting(
         "admin.listen", default: "127.0.0.1:9464", note: "`replay`: only a flag counts", .listenAddress,
         for: .services + [.replay],

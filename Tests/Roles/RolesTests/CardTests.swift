@@ -1,3 +1,4 @@
+import CommandLine
 import Entitlements
 import Log
 import MemoryLog
@@ -44,10 +45,10 @@ import Testing
     }
 
     @Test func `is broken between words, and within those that are too long`() {
-        #expect(CardLines.wrapped("one two three", width: 7) == ["one two", "three"])
-        #expect(CardLines.wrapped("one two three", width: 8, hanging: 2) == ["one two", "  three"])
-        #expect(CardLines.wrapped("abcdefghij k", width: 5, hanging: 1) == ["abcd", " efgh", " ij k"])
-        #expect(CardLines.wrapped("", width: 5) == [""])
+        #expect(wrapped("one two three", width: 7) == ["one two", "three"])
+        #expect(wrapped("one two three", width: 8, hanging: 2) == ["one two", "  three"])
+        #expect(wrapped("abcdefghij k", width: 5, hanging: 1) == ["abcd", " efgh", " ij k"])
+        #expect(wrapped("", width: 5) == [""])
     }
 }
 

@@ -250,6 +250,28 @@ private func expectPage(_ name: String, from first: String, to last: String, has
         }
     }
 
+    @Test func `is shown for one setting, or for those that share the first words of their names`() {
+        let one = run(["help", "settings", "worker.slot"]).data
+        #expect(one.hasPrefix("worker.slot ("))
+        #expect(!one.contains("\n\n"))
+        let several = run(["help", "settings", "ingest.tls"]).data
+        #expect(several.contains("ingest.tls.certificate (") && several.contains("ingest.tls.key ("))
+        #expect(run(["help", "settings", "kafka.ssl.ca.location"]).data.hasPrefix("kafka.* ("))
+        let missing = run(["help", "settings", "worker.slots"])
+        #expect(missing.code == .wrongUsage)
+        #expect(
+            missing.messages == [
+                "perennial help: there is no setting \"worker.slots\"; the nearest is worker.slot. "
+                    + "perennial help settings lists all"
+            ])
+    }
+
+    @Test func `fits a terminal`() {
+        let lines = run(["help", "settings"]).data.components(separatedBy: "\n").filter { $0.hasPrefix("    ") }
+        #expect(lines.count > 100)
+        #expect(lines.allSatisfy { $0.count <= 100 }, "\(lines.filter { $0.count > 100 })")
+    }
+
     @Test func `marks commands that are to come`() {
         let table = SettingsHelp(commands: ["check"])
         #expect(table.markdown.contains("| check; to come: topics |"))

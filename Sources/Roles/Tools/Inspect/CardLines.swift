@@ -19,31 +19,9 @@ struct CardLines {
     /// - Parameter hanging: the indent of further lines.
     mutating func text(_ label: String, _ text: String, hanging: Int = 0) {
         var label = label
-        for line in Self.wrapped(text, width: Self.width - Self.labelWidth, hanging: hanging) {
+        for line in wrapped(text, width: Self.width - Self.labelWidth, hanging: hanging) {
             self.line(line, label: label)
             label = ""
         }
-    }
-
-    /// Breaks lines between words. A word that is longer than a line is broken, too.
-    static func wrapped(_ text: String, width: Int, hanging: Int = 0) -> [String] {
-        let words = text.split(separator: " ", omittingEmptySubsequences: false)
-            .flatMap { pieces(of: $0, length: width - hanging) }
-        var lines: [String] = []
-        var line = words.first.map(String.init) ?? ""
-        for word in words.dropFirst() {
-            if line.count + 1 + word.count <= width {
-                line += " " + word
-            } else {
-                lines.append(line)
-                line = String(repeating: " ", count: hanging) + word
-            }
-        }
-        return lines + [line]
-    }
-
-    private static func pieces(of word: Substring, length: Int) -> [Substring] {
-        guard word.count > length else { return [word] }
-        return [word.prefix(length)] + pieces(of: word.dropFirst(length), length: length)
     }
 }

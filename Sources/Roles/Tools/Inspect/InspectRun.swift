@@ -48,7 +48,12 @@ struct InspectRun {
         // There may be notifications before the first worker runs, without a topic of entitlements.
         let hasEntitlements = partitionCounts[entitlements] != nil
         if hasEntitlements { try check(entitlements) }
-        let reader = try open(hasEntitlements ? [notifications, entitlements] : [notifications])
+        let events = names.topic(.entitlementEvents)
+        let hasEvents = query.isJSON && partitionCounts[events] != nil
+        if hasEvents { try check(events) }
+        // One reader for all: each connects to the brokers again.
+        let reader = try open(
+            [notifications] + (hasEntitlements ? [entitlements] : []) + (hasEvents ? [events] : []))
         defer { reader.close(by: Deadline(after: .seconds(5))) }
 
         var published: PublishedValue?
@@ -90,7 +95,8 @@ struct InspectRun {
         }
         let report = SubscriptionReport(
             id: id, topic: notifications, partition: partition, position: position.value, fold: fold,
-            published: published, history: try history(of: key, partition), self)
+            published: published,
+            history: hasEvents ? try history(of: key, TopicPartition(events, partition), reader) : nil, self)
         if query.isJSON {
             output.data(report.json)
         } else {
@@ -125,17 +131,14 @@ struct InspectRun {
 
     private static func before(_ date: Int64) -> Int64 { date > clockDifference ? date - clockDifference : 0 }
 
-    /// The events of the worker about this key, for programs; nil: there is no such topic.
-    private func history(of key: [UInt8], _ partition: Int32) throws(ToolFault) -> [HistoryEntry]? {
-        let topic = names.topic(.entitlementEvents)
-        guard query.isJSON, partitionCounts[topic] != nil else { return nil }
-        try check(topic)
-        let reader = try open([topic])
-        defer { reader.close(by: Deadline(after: .seconds(5))) }
+    /// The events of the worker about this key, for programs.
+    private func history(
+        of key: [UInt8], _ partition: TopicPartition, _ reader: any LogReader
+    ) throws(ToolFault) -> [HistoryEntry] {
         var document = JSONDocument()
         var entries: [HistoryEntry] = []
         var headers = HeaderCheck(.entitlementEvent)
-        let events = PartitionScan(reader: reader, partition: TopicPartition(topic, partition))
+        let events = PartitionScan(reader: reader, partition: partition)
         var progress = ProgressBar.standardError()
         try events.run(progress: { progress.update($0) { "\(events.partition)" } }) { record in
             guard let found = record.key, equal(found, key), let value = record.value else { return }
@@ -144,7 +147,7 @@ struct InspectRun {
             if let entry = HistoryEntry(record, document) { entries.append(entry) }
         }
         progress.end()
-        tell(headers, topic)
+        tell(headers, partition.topic)
         return entries.sorted(by: HistoryEntry.isNewer)
     }
 
@@ -155,6 +158,8 @@ struct InspectRun {
         var options = ReaderOptions(
             name: "perennial-inspect", group: "\(names.prefix).\(names.environment.rawValue).inspect", topics: topics)
         options.readsAhead = true
+        // It asks many questions between short reads, and nobody waits for new records here.
+        options.fetchWait = .milliseconds(2)
         do throws(LogFault) { return try log.openReader(options) } catch { throw ToolFault(.wrongUsage, error.words) }
     }
 

@@ -27,7 +27,7 @@ struct MetricsTable {
         }
         lines.append("a, b     the beginnings of these two days; sums are over the days between")
         if days > Self.limitDaysOfRates {
-            lines += CardLines.wrapped(
+            lines += wrapped(
                 "rates    are for all \(days) days: the losses include customers won after a, so churn may be more "
                     + "than 100 %; ask month by month", width: 80, hanging: 9)
         }
@@ -173,7 +173,7 @@ struct MetricsTable {
             trimmed(
                 padded("  \(rate.title)", to: Self.titleWidth)
                     + aligned((value ?? "-") + mark, to: Self.valueWidth + 1) + "  " + facts.joined(separator: "; ")))
-        lines += CardLines.wrapped("= \(share) = \(rate.formula)", width: 76, hanging: 2).map { "    " + $0 }
+        lines += wrapped("= \(share) = \(rate.formula)", width: 76, hanging: 2).map { "    " + $0 }
     }
 
     private func shown(_ value: Int64, _ rate: Rate) -> String {
@@ -187,7 +187,7 @@ struct MetricsTable {
         let doubts = Rate.Doubt.allCases.filter { doubt in rates.contains { $0.doubts.contains(doubt) } }
         let days = group.openDays.reversed()
         if !doubts.isEmpty { lines += ["", "* not final:"] }
-        for doubt in doubts { lines += CardLines.wrapped("- \(words(doubt))", width: 78, hanging: 2).map { "  " + $0 } }
+        for doubt in doubts { lines += wrapped("- \(words(doubt))", width: 78, hanging: 2).map { "  " + $0 } }
         if !days.isEmpty { lines += ["", "days that are not final:"] }
         for day in days.prefix(Self.limitOpenDays) {
             let open = zip(MetricsReport.OpenDay.counters, day.open).filter { $0.1 != 0 }
