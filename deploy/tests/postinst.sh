@@ -50,8 +50,8 @@ upgrade() {
 }
 
 upgrade '' '' '' 0
-upgrade 0.1.0 '' '' 0 entitlements@2 churn@1 churn@2 consumption@1 api ingest
-upgrade 0.1.0 perennial-churn@1.service '' 1 entitlements@2 churn@1
-upgrade 0.1.0 '' churn@2 1 entitlements@2 churn@1 churn@2
+upgrade 0.1.0 '' '' 0 api entitlements@2 churn@1 churn@2 consumption@1 ingest
+upgrade 0.1.0 perennial-churn@1.service '' 1 api entitlements@2 churn@1
+upgrade 0.1.0 '' churn@2 1 api entitlements@2 churn@1 churn@2
 # The copy of the read API may take longer than the package waits.
-upgrade 0.1.0 '' api 0 entitlements@2 churn@1 churn@2 consumption@1 api ingest
+upgrade 0.1.0 '' api 0 api entitlements@2 churn@1 churn@2 consumption@1 ingest
