@@ -80,7 +80,7 @@ mutants: setup ## removes or changes guarding lines one at a time and expects th
 	@LANES='$(LANES)' GROUP='$(GROUP)' ONE='$(ONE)' SINCE='$(SINCE)' MOST='$(MOST)' Tests/Mutants/run.sh
 
 nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, soak, simulation, whole, many, mutants, fuzz or bench
-	@PART='$(PART)' Tests/nightly.sh
+	@PART='$(PART)' GROUP='$(GROUP)' Tests/nightly.sh
 
 clean: ## removes what was built
 	rm -rf .build Tests/Benchmarks/.build Tests/Fuzz/.build

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs everything at full length: `make nightly`, or one part: `make nightly PART=bench`.
+# Runs everything at full length: `make nightly`, or one part: `make nightly PART=bench`. GROUP="churn diff" chooses groups of mutants.
 #
 # Tests/nightly.md keeps the last result of each part. Commit it together with the code that it is about.
 set -euo pipefail
@@ -58,16 +58,27 @@ fi
 
 export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60 SEEDS=10000 MANY_SECONDS=1200 LANES=2
 failed=0
-for part in ${PART:-${parts[@]}}; do
-    printf '\n== %s\n' "$part"
+# Runs a target of the Makefile. NAME of its row, PART whose figures it has, TARGET.
+run() {
+    printf '\n== %s\n' "$1"
     SECONDS=0
-    target=${part/tests/test}
-    target=${target/simulation/simulate}
-    if make --no-print-directory "$target" 2>&1 | tee "$logs/$part.log"; then
-        note "$part" passed "$("figures_of_$part" <"$logs/$part.log"), $SECONDS s"
+    if make --no-print-directory "$3" 2>&1 | tee "$logs/${1/\//-}.log"; then
+        note "$1" passed "$("figures_of_$2" <"$logs/${1/\//-}.log"), $SECONDS s"
     else
-        note "$part" FAILED "$SECONDS s"
+        note "$1" FAILED "$SECONDS s"
         failed=1
     fi
+}
+
+for part in ${PART:-${parts[@]}}; do
+    case $part in
+    # All of them take longer than an hour, so each group has a row of its own: GROUP="churn diff" runs two.
+    mutants)
+        for group in ${GROUP:-$(cd Tests/Mutants && printf '%s\n' */)}; do GROUP=${group%/} run "mutants/${group%/}" mutants mutants; done
+        ;;
+    tests) run tests tests test ;;
+    simulation) run simulation simulation simulate ;;
+    *) run "$part" "$part" "$part" ;;
+    esac
 done
 exit "$failed"
