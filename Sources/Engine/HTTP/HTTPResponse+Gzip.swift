@@ -50,7 +50,8 @@ extension HTTPHeaders {
         let rest = parameter.dropFirst().drop { $0 == UInt8(ascii: " ") }
         guard rest.first == UInt8(ascii: "=") else { return false }
         let number = rest.dropFirst().drop { $0 == UInt8(ascii: " ") }
-        return number.first == UInt8(ascii: "0") && number.allSatisfy { $0 == UInt8(ascii: "0") || $0 == UInt8(ascii: ".") }
+        return number.first == UInt8(ascii: "0")
+            && number.allSatisfy { $0 == UInt8(ascii: "0") || $0 == UInt8(ascii: ".") }
     }
 }
 

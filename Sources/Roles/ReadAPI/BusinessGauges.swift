@@ -1,7 +1,7 @@
 // Figures of the business as metrics, for dashboards that have only Prometheus.
 
 internal import Churn
-internal import Contract
+public import Contract
 internal import Notices
 internal import Platform
 internal import Service
@@ -165,7 +165,8 @@ struct BusinessBoard {
                 labels: ["environment": environment, "app": app, "group": group, "currency": currency])
         case .count(let counter, let day):
             return metrics.gauge(
-                "perennial_business_day", help: "Churn counters of the current day in churn.zone, and of the day before.",
+                "perennial_business_day",
+                help: "Churn counters of the current day in churn.zone, and of the day before.",
                 labels: [
                     "environment": environment, "app": app, "group": group, "counter": counter.name, "day": day,
                 ])

@@ -109,7 +109,7 @@ extension PartitionCopy {
     func openRefundDeadlines(after now: Int64) -> [Int64]? {
         asking(.consumption) { store throws(StoreFault) in
             // The timer that deletes a request follows its deadline.
-            let past = TimerEntry(due: adding(now, KeptRefund.keptFor), key: [], kind: 0)
+            let past = TimerEntry(due: adding(adding(now, 1), KeptRefund.keptFor), key: [], kind: 0)
             var deadlines: [Int64] = []
             var value: [UInt8] = []
             for timer in try store.timers(after: past, dueBy: .max, limit: Self.limitOpen)

@@ -23,7 +23,9 @@ extension Question {
         guard let from = texts["from"] else { throw .missing(parameter: "from") }
         guard let to = texts["to"] else { throw .missing(parameter: "to") }
         do throws(MetricsRequest.Flaw) {
-            return try MetricsRequest(from: from, to: to, by: texts["by"] ?? "", interval: texts["interval"].flatMap { $0.isEmpty ? nil : $0 })
+            return try MetricsRequest(
+                from: from, to: to, by: texts["by"] ?? "", interval: texts["interval"].flatMap { $0.isEmpty ? nil : $0 }
+            )
         } catch {
             switch error {
             case .day(let parameter): throw .invalid(parameter: parameter, reason: "it must be a day, as 2026-11-01")

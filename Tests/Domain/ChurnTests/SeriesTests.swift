@@ -119,7 +119,8 @@ import Testing
     @Test func `add up the products of a group, by the end of today`() {
         var cells = Cells()
         cells.write("2026-10-02", [.activeDelta: 40, .trialDelta: 3, .mrrNew: 400_000], product: "pro.monthly")
-        cells.write("2026-11-10", [.activeDelta: 2, .retryDelta: 1, .mrrNew: 7_000], product: "pro.yearly", currency: "EUR")
+        cells.write(
+            "2026-11-10", [.activeDelta: 2, .retryDelta: 1, .mrrNew: 7_000], product: "pro.yearly", currency: "EUR")
         cells.write("2026-11-10", [.mrrNew: 5], product: "pro.yearly", currency: "euros")
         cells.write("2026-11-10", [.activeDelta: 9], product: "basic")
         cells.write("2026-11-11", [.activeDelta: 100], product: "basic")

@@ -1,4 +1,6 @@
+import Foundation
 import HTTP
+import KafkaTestKit
 import Platform
 import Testing
 
@@ -9,15 +11,18 @@ import Testing
         return headers
     }
 
-    private static let text = Array(repeating: #"{"churn":0.046667,"day":"2026-11-01"}"#, count: 500).joined(separator: ",")
+    private static let text = Array(repeating: #"{"churn":0.046667,"day":"2026-11-01"}"#, count: 500).joined(
+        separator: ",")
 
     @Test func `has the content that it would have without compression`() async throws {
-        let response = HTTPResponse.json(200, Array(Self.text.utf8)).compressed(for: headers(["Accept-Encoding": "gzip"]))
+        let response = HTTPResponse.json(200, Array(Self.text.utf8)).compressed(
+            for: headers(["Accept-Encoding": "gzip"]))
         #expect(response.headers["Content-Encoding"] == "gzip" && response.body.count < Self.text.utf8.count / 10)
-        let folder = try ScratchDirectory(named: "gzip")
-        defer { folder.remove() }
-        try write(response.body, to: "\(folder.path)/answer.gz")
-        let unpacked = try await run("/bin/gzip", ["-dc", "\(folder.path)/answer.gz"])
+        let scratch = try ScratchDirectory("gzip")
+        defer { withExtendedLifetime(scratch) {} }
+        let path = "\(scratch.path)/answer.gz"
+        try Data(response.body).write(to: URL(fileURLWithPath: path))
+        let unpacked = try await run("/bin/gzip", ["-dc", path])
         #expect(unpacked.code == 0 && unpacked.standardOutput == Self.text)
     }
 
@@ -27,7 +32,8 @@ import Testing
         ("gzip;q=0.001", true),
     ])
     func `is for clients that accept it`(_ accepted: String, _ isCompressed: Bool) {
-        let response = HTTPResponse.json(200, Array(Self.text.utf8)).compressed(for: headers(["Accept-Encoding": accepted]))
+        let response = HTTPResponse.json(200, Array(Self.text.utf8)).compressed(
+            for: headers(["Accept-Encoding": accepted]))
         #expect((response.headers["Content-Encoding"] != nil) == isCompressed)
     }
 

@@ -1,3 +1,4 @@
+import Churn
 import Contract
 import JSON
 import Platform
@@ -29,7 +30,8 @@ import Testing
     @Test func `show what the cells say, by app and entitlement`() throws {
         let rig = try Rig()
         try rig.write(
-            .cell(Cell(day: "2026-02-10", product: "pro")), .cell(Cell(partition: 1, day: "2026-02-13", product: "pro")),
+            .cell(Cell(day: "2026-02-10", product: "pro")),
+            .cell(Cell(partition: 1, day: "2026-02-13", product: "pro")),
             .cell(Cell(day: "2026-02-12", product: "both", counts: #""activeDelta":7,"failed":3"#)),
             .cell(Cell(day: "2026-02-13", product: "else", currency: "EUR")),
             .cell(Cell(day: "2026-01-10", product: "pro", counts: #""failed":8,"recoveredWithin16":6"#, money: "")))
@@ -101,7 +103,8 @@ import Testing
             refund("late", "requested", deadline: now), refund("soon", "requested", deadline: now + 60_000),
             refund("sent", "requested", deadline: now + 1_000), refund("sent", "sent", deadline: now + 1_000),
             refund("no", "requested", deadline: now + 2_000), refund("no", "withheld", deadline: now + 2_000),
-            refund("later", "withheld", deadline: now + 43_200_000), refund("later", "decided", deadline: now + 43_200_000))
+            refund("later", "withheld", deadline: now + 43_200_000),
+            refund("later", "decided", deadline: now + 43_200_000))
         rig.settle(steps: 3)
         board.show(rig.shelf, now: now, dayOf: dayInUTC)
         #expect(value(rig, "refund_requests_open") == 2 && value(rig, "refund_margin_seconds") == 60)

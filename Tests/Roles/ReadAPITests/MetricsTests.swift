@@ -126,9 +126,10 @@ import Zone
         let groups = try groups(rig, query + "&interval=week")
         let parts = try #require(groups.first?["series"]?.array)
         #expect(groups.count == 1 && groups[0]["stocks"] == nil)
-        #expect(parts.map { $0["from"]?.string } == [
-            "2026-02-01", "2026-02-02", "2026-02-09", "2026-02-16", "2026-02-23",
-        ])
+        #expect(
+            parts.map { $0["from"]?.string } == [
+                "2026-02-01", "2026-02-02", "2026-02-09", "2026-02-16", "2026-02-23",
+            ])
         #expect(parts.map { $0["stocks"]?["active"]?["end"]?.integer } == [0, 1, 5, 5, 5])
         // Forms send empty fields.
         #expect(rig.metrics(query + "&interval=&by=") == rig.metrics(query))
@@ -140,7 +141,8 @@ import Zone
         rig.settle()
         let answer = ask(rig, query + "&interval=month", ["Accept": "text/csv"])
         #expect(answer.status == 200 && answer.headers["Content-Type"] == "text/csv; charset=utf-8")
-        let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\r\n", omittingEmptySubsequences: false)
+        let lines = String(decoding: answer.body, as: UTF8.self).split(
+            separator: "\r\n", omittingEmptySubsequences: false)
         #expect(lines.count == 4 && lines.last?.isEmpty == true)
         #expect(lines[0].hasPrefix("day,currency,final,activeAtEnd,"))
         #expect(lines[1].hasPrefix("2026-02-01,EUR,0,1,") && lines[2].hasPrefix("2026-02-01,USD,0,1,"))
@@ -157,7 +159,8 @@ import Zone
         rig.settle()
         let long = "from=2017-01-01&to=2027-01-01&by=product"
         let series = ask(rig, long + "&interval=day", [:])
-        #expect(series.status == 422 && String(decoding: series.body, as: UTF8.self) == #"{"error":"series_too_large"}"#)
+        #expect(
+            series.status == 422 && String(decoding: series.body, as: UTF8.self) == #"{"error":"series_too_large"}"#)
         #expect(ask(rig, long, ["Accept": "text/csv"]).status == 422)
         #expect(ask(rig, long + "&interval=month", ["Accept": "text/csv"]).status == 200)
         #expect(ask(rig, long + "&interval=month", [:]).status == 200)

@@ -183,8 +183,7 @@ private struct Document {
             } else if operation.id == "metrics" {
                 look(operation, ask(operation.path, Self.days + "&interval=week&by=product"))
                 look(operation, ask(operation.path, "from=2017-01-01&to=2027-01-01&by=product&interval=day"))
-            }
-            if if operation.id != "metrics" {
+            } else {
                 look(operation, ask(path(operation, "nobody"), query(operation)))
             }
         }

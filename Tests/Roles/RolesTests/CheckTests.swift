@@ -187,12 +187,12 @@ import Testing
         let folder = try ScratchDirectory("check")
         let broken = try folder.write("nonsense", to: "broken")
         let others = [
-            "--ingest.tls.certificate", broken, "--ingest.tls.key", broken, "--consumption.policy", broken, "--apps",
-            broken,
+            "--ingest.tls.certificate", broken, "--ingest.tls.key", broken, "--consumption.policy", broken,
+            "--apple.key", broken,
         ]
         let api = try await check(["api"] + others)
         #expect(api.code == 1 && api.standardOutput.hasPrefix("ok       settings\n"), "\(api.words)")
-        let all = try await check(others)
+        let all = try await check(others + ["--apps", broken])
         #expect(all.code == 2 && all.standardError.contains(broken), "\(all.words)")
         // As the role itself does when it refuses to start.
         let ingest = try await check(["ingest"])

@@ -129,7 +129,9 @@ import Zone
     @Test func `are in json what the read API answers`() throws {
         let json = try JSONValue.read(Array(try lines(MetricsDesk.month + ["--format", "json"]).joined().utf8))
         #expect(
-            json.object?.members.map(\.name) == ["from", "to", "by", "asOf", "notOverFrom", "groups", "position"])
+            json.object?.members.map(\.name) == [
+                "from", "to", "by", "asOf", "notOverFrom", "formulas", "groups", "position",
+            ])
         let group = try #require(json["groups"]?.array?.first)
         #expect(group["rates"]?["grossChurn"]?["denominator"]?.integer == 1414)
         #expect(group["rates"]?["grossChurn"]?["numerator"]?.integer == 61)

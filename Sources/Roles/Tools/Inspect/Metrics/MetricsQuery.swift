@@ -53,7 +53,8 @@ struct MetricsQuery: Sendable, Equatable {
                 .wrongUsage, "metrics need --from DAY and --to DAY, such as 2026-11-01; the day of --to is excluded")
         }
         do throws(MetricsRequest.Flaw) {
-            return try MetricsRequest(from: from, to: to, by: invocation.option("by") ?? "", interval: invocation.option("interval"))
+            return try MetricsRequest(
+                from: from, to: to, by: invocation.option("by") ?? "", interval: invocation.option("interval"))
         } catch {
             switch error {
             case .day(let name):
