@@ -55,3 +55,5 @@ shellcheck "${scripts[@]}" deploy/debian/postinst deploy/debian/prerm deploy/deb
 perl -c deploy/debian/probe 2>/dev/null || perl -c deploy/debian/probe
 deploy/tests/postinst.sh
 "$python/bin/python" deploy/tests/check.py "$kustomize"
+deploy/prometheus/check.sh >/dev/null
+"$python/bin/python" deploy/grafana/check.py
