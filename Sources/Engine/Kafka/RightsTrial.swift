@@ -91,12 +91,16 @@ public struct RightsTrial {
         if case .transactionalIDs = resource { true } else { false }
     }
 
+    /// Asks again while the brokers cannot answer yet, as while one of them loads a group.
     private func code(_ body: () throws(KafkaFault) -> Void) -> KafkaCode {
-        do throws(KafkaFault) {
-            try body()
-            return .none
-        } catch {
-            return error.code
+        while true {
+            do throws(KafkaFault) {
+                try body()
+                return .none
+            } catch {
+                if error.code.remedyOutsideTransactions != .retrySameCall || deadline.hasPassed { return error.code }
+                pause(for: .milliseconds(100))
+            }
         }
     }
 
