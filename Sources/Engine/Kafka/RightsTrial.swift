@@ -91,14 +91,14 @@ public struct RightsTrial {
         if case .transactionalIDs = resource { true } else { false }
     }
 
-    /// Asks again while the brokers cannot answer yet, as while one of them loads a group.
+    /// Asks again while no broker coordinates the group yet, as while one of them loads it.
     private func code(_ body: () throws(KafkaFault) -> Void) -> KafkaCode {
         while true {
             do throws(KafkaFault) {
                 try body()
                 return .none
             } catch {
-                if error.code.remedyOutsideTransactions != .retrySameCall || deadline.hasPassed { return error.code }
+                if !error.code.wantsAnotherCoordinator || deadline.hasPassed { return error.code }
                 pause(for: .milliseconds(100))
             }
         }
