@@ -152,6 +152,12 @@ class Rotates(Page):
 
 
 class Fills(Page):
+    def before(self, scene):
+        # Apple reaches ingest again.
+        answers = scene.post(scene.payloads(SEEDS[2], "--subscribers", "3", "--days", "30"))
+        if set(answers) != {200}:
+            raise Failure(f"ingest has answered {answers}")
+
     def instead(self, scene):
         payloads = scene.payloads(SEEDS[1], "--subscribers", "5", "--days", "60")
         scene.path("/var/tmp/missed").write_text("".join(f"{one}\n" for one in payloads), encoding="utf-8")
@@ -176,8 +182,8 @@ LAST = ["restore-from-nothing", "grow-partitions", "lose-a-broker"]
 DRIVER = r"""
 set -Eeuo pipefail
 trap 'printf "failed line %s: %s\n" "$LINENO" "$BASH_COMMAND" >&2' ERR
-while IFS= read -r file <&FROM; do
-    source "$file"
+while IFS= read -r block_of_test <&FROM; do
+    source "$block_of_test"
     echo done >&TO
 done
 """
