@@ -139,7 +139,7 @@ def rules():
 class World:
     def __init__(self, scene):
         self.scene, self.kafka = scene, scene.kafka
-        self.past = scene.payloads(SEED_OF_PAST, "--subscribers", "500")
+        self.past = scene.payloads(SEED_OF_PAST, "--subscribers", "1000")
         self.taken = 0
         self.prometheus = Prometheus(scene)
 

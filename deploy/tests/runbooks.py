@@ -105,6 +105,16 @@ class LosesBroker(Page):
     def before(self, scene):
         scene.kafka.processes[2].kill()
         scene.kafka.processes[2].wait()
+        live = ",".join(scene.servers.split(",")[:2])
+        scene.environment["KAFKA"] = live
+
+        # Nobody begins with a page in the first seconds, in which Kafka itself still counts on the broker.
+        def noticed():
+            command = ("kafka-topics.sh", "--bootstrap-server", live, "--describe")
+            missing = scene.kafka.tool(*command, "--under-replicated-partitions")
+            return missing.strip() and not scene.kafka.tool(*command, "--unavailable-partitions").strip()
+
+        wait_until("other brokers lead", noticed, 60, every=1)
 
     def instead(self, scene):
         scene.kafka.start(2)
