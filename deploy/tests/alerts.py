@@ -419,9 +419,12 @@ def open_transactions(world, topic, partition):
 
 @case("PerennialRestoreLasts page")
 def a_restore_is_slow(world):
+    # So that there is something to restore.
+    world.post(600)
+    world.wait_for_workers()
     world.scene.stop("churn@1", "churn@2", "entitlements@1", "entitlements@2")
     shutil.rmtree(world.scene.path("/var/lib/perennial") / world.topic("entitlements"))
-    world.limit_consumers(20000)
+    world.limit_consumers(3000)
     world.scene.start("entitlements@1", "entitlements@2")
     yield
     world.limit_consumers(None)
