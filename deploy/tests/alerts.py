@@ -79,7 +79,8 @@ class Prometheus:
                 raise Failure(f"{name} has a duration that is not made shorter")
             (self.folder / name).write_text(text, encoding="utf-8")
         text = (DEPLOY / "prometheus/prometheus.yml").read_text(encoding="utf-8")
-        text, intervals = re.subn(r"^( *(?:scrape_interval|scrape_timeout|evaluation_interval): ).*$", rf"\g<1>{INTERVAL}", text, flags=re.M)
+        interval = re.compile(r"^( *(?:scrape_interval|scrape_timeout|evaluation_interval): ).*$", re.M)
+        text, intervals = interval.subn(rf"\g<1>{INTERVAL}", text)
         targets = re.compile(r"^    dns_sd_configs:\n(?: *#.*\n)* *- \{names: \[([a-z]+)\].*\}$", re.M)
         place = r"    file_sd_configs:\n      - {files: ['targets/\1.json'], refresh_interval: 1s}"
         text, self.jobs = targets.sub(place, text), targets.findall(text)
@@ -664,43 +665,39 @@ def matches(labels, alert):
     return labels["alertname"] == name and labels["severity"] == severity
 
 
-def run_case(world, alerts, fault, name):
-    """Seconds to fire and to end of each alert."""
-    prometheus, begin = world.prometheus, time.monotonic()
-    for alert in alerts:
-        wait_until(f"silence of {alert} before the fault", lambda one=alert: not any(matches(labels, one) for labels in prometheus.firing()), ENDS_WITHIN)
-    times = {alert: [None, None] for alert in alerts}
-    begin = time.monotonic()
-    with fault(world):
-        def fired():
-            firing = prometheus.firing()
-            for alert in alerts:
-                if times[alert][0] is None and any(matches(labels, alert) for labels in firing):
-                    times[alert][0] = time.monotonic() - begin
-            return all(one[0] is not None for one in times.values())
+def seconds_until(world, alerts, fire, within):
+    """For each alert, after how many seconds it fires, or has ended."""
+    begin, times = time.monotonic(), {}
 
-        failure = None
-        try:
-            wait_until(f"{' and '.join(alerts)}", fired, FIRES_WITHIN)
-        except Failure as problem:
-            failure = f"{problem}. Firing: {sorted(labels['alertname'] for labels in prometheus.firing())}\n{world.scene.state()}"
-        cured = time.monotonic()
-    if failure:
-        raise Failure(failure)
-
-    def ended():
-        firing = prometheus.firing()
+    def all_seen():
+        firing = world.prometheus.firing()
         for alert in alerts:
-            if times[alert][1] is None and not any(matches(labels, alert) for labels in firing):
-                times[alert][1] = time.monotonic() - cured
-        return all(one[1] is not None for one in times.values())
+            if any(matches(labels, alert) for labels in firing) == fire:
+                times.setdefault(alert, time.monotonic() - begin)
+        return len(times) == len(alerts)
 
     try:
-        wait_until(f"the end of {' and '.join(alerts)}", ended, ENDS_WITHIN)
+        wait_until(f"{'firing' if fire else 'the end'} of {' and '.join(alerts)}", all_seen, within)
     except Failure as problem:
-        raise Failure(f"{problem}\n{world.scene.state()}") from None
-    for alert, (fires, ends) in times.items():
-        print(f"{alert}: fires after {fires:.1f} s, ends {ends:.1f} s after the cure ({name.replace('_', ' ')})", flush=True)
+        names = sorted(labels["alertname"] for labels in world.prometheus.firing())
+        raise Failure(f"{problem}. Firing: {', '.join(names) or 'nothing'}\n{world.scene.state()}") from None
+    return times
+
+
+def run_case(world, alerts, fault, name):
+    seconds_until(world, alerts, False, ENDS_WITHIN)
+    # The times are those from when the fault is there, and from when its cure is done.
+    fires, problem = {}, None
+    with fault(world):
+        try:
+            fires = seconds_until(world, alerts, True, FIRES_WITHIN)
+        except Failure as failure:
+            problem = failure
+    if problem:
+        raise problem
+    ends = seconds_until(world, alerts, False, ENDS_WITHIN)
+    for alert in alerts:
+        print(f"{alert}: fires after {fires[alert]:.1f} s, ends after {ends[alert]:.1f} s ({name.replace('_', ' ')})", flush=True)
 
 
 def run_queries(world):
@@ -756,7 +753,8 @@ def main(arguments):
     fired, failed, skipped, queries = 0, [], [], 0
     with Scene(settings=settings) as scene:
         world = World(scene)
-        customers = ("--subscribers", "60", "--live", "--hours", "3", "--ahead", "10s", "--rate", "50", "--refunds", "30", "--decide-after", "24h")
+        customers = ("--subscribers", "60", "--live", "--hours", "3", "--ahead", "10s", "--rate", "50")
+        customers += ("--refunds", "30", "--decide-after", "24h")
         scene.simulate(SEED_OF_CUSTOMERS, *customers, api=True)
         wait_until("notifications", lambda: scene.metric("ingest", "perennial_ingest_requests_total", 'outcome="accepted"') > 20, 60)
         if not arguments or "queries" in arguments:
