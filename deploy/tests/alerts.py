@@ -638,22 +638,35 @@ def zone_of_a_long_day():
 def payments_fail(world):
     zone = zoneinfo.ZoneInfo(world.scene.more["churn.zone"])
     midnight = datetime.datetime.now(zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000
-    # Of 5000 customers, two to four payments to each app fail in a day.
+    # Of 5000 customers, two to four payments to each app fail in a day. Only those are posted whose payment succeeds or fails
+    # yesterday or today, with their past, because a renewal counts only after the period before it.
     customers = ("--subscribers", "40000", "--live", "--days", "32", "--ahead", "1s")
-    now, later, failures = [], [], {}
-    for payload in world.scene.payloads(SEED_OF_PAYMENTS, *customers, since=midnight - 86400000, timeout=600):
-        content = part_of(payload)
-        kind, app = content["notificationType"], content.get("data", {}).get("bundleId")
-        if kind == "DID_FAIL_TO_RENEW" and content["signedDate"] >= midnight:
-            failures[app] = failures.get(app, 0) + 1
-            now.append(payload)
-        elif kind in ("DID_RENEW", "DID_FAIL_TO_RENEW"):
-            (now if content["signedDate"] < midnight else later).append(payload)
+    before, failed, renewed, wanted, failures = [], [], [], set(), {}
+    with world.scene.store(SEED_OF_PAYMENTS, *customers) as files:
+        for file in reversed(files):
+            payload = file.read_text(encoding="utf-8").strip()
+            content = part_of(payload)
+            data, kind, today = content.get("data", {}), content["notificationType"], content["signedDate"] >= midnight
+            if "signedTransactionInfo" not in data:
+                continue
+            customer = part_of(data["signedTransactionInfo"])["originalTransactionId"]
+            is_payment = kind in ("DID_RENEW", "DID_FAIL_TO_RENEW")
+            if is_payment and content["signedDate"] >= midnight - 86400000:
+                wanted.add(customer)
+            if today and kind == "DID_FAIL_TO_RENEW":
+                failed.append(payload)
+                failures[data["bundleId"]] = failures.get(data["bundleId"], 0) + 1
+            elif today and kind == "DID_RENEW":
+                renewed.append(payload)
+            elif not today and customer in wanted:
+                before.append(payload)
     if max(failures.values(), default=0) < 20:
         raise Failure(f"too few payments fail in the store today: {failures}")
-    world.scene.post(now)
+    print(f"{len(before)} notifications until yesterday, {len(failed)} failures and {len(renewed)} renewals today", flush=True)
+    world.scene.post(reversed(before))
+    world.scene.post(failed)
     yield
-    world.scene.post(later)
+    world.scene.post(renewed)
 
 
 # ---- Running --------------------------------------------------------------------------------------------------------------------------

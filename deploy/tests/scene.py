@@ -659,15 +659,19 @@ class Scene(contextlib.AbstractContextManager):
             command += ["--api", f"127.0.0.1:{self.apple_ports[seed]}"]
         return self.spawn(f"simulate-{seed}", [*command, *arguments])
 
-    def payloads(self, seed, *arguments, since=0, timeout=300):
-        """Signed notifications of a store, in the order in which they are posted, from an instant in milliseconds on."""
+    @contextlib.contextmanager
+    def store(self, seed, *arguments):
+        """Files of signed notifications, in the order in which they are posted."""
         folder = self.root / f"store/payloads-{seed}"
         try:
-            self.run_program("simulate", "--seed", seed, "--out", folder, *arguments, timeout=timeout)
-            lines = map(json.loads, (folder / "index.jsonl").read_text(encoding="utf-8").splitlines())
-            return [(folder / line["file"]).read_text(encoding="utf-8").strip() for line in lines if line["at"] >= since]
+            self.run_program("simulate", "--seed", seed, "--out", folder, *arguments, timeout=600)
+            yield sorted(folder.glob("*.jws"))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def payloads(self, seed, *arguments):
+        with self.store(seed, *arguments) as files:
+            return [file.read_text(encoding="utf-8").strip() for file in files]
 
     def client(self):
         context = ssl.create_default_context(cafile=str(self.root / "tls/ca.pem"))
