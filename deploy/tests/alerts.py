@@ -10,6 +10,7 @@ while nothing has happened to the installation. What it needs: scene.py, and Pro
 """
 
 import base64
+import concurrent.futures
 import contextlib
 import ctypes
 import datetime
@@ -158,6 +159,13 @@ class World:
         answers = self.scene.post(self.take(count))
         if answers != {200: count}:
             raise Failure(f"ingest has answered {answers}")
+
+    def post_many(self, payloads):
+        """On several connections, as Apple does. Their order does not matter to the workers."""
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            for answers in pool.map(self.scene.post, [payloads[number::8] for number in range(8)]):
+                if set(answers) - {200}:
+                    raise Failure(f"ingest has answered {answers}")
 
     def configure(self, names, settings):
         self.scene.configure(settings)
@@ -614,7 +622,7 @@ def a_record_cannot_be_used(world):
 
 @case("PerennialNotificationsStopped page")
 def an_app_is_quiet(world):
-    world.post(len(world.past) - world.taken)
+    world.post_many(world.take(len(world.past) - world.taken))
     yield
     world.scene.post(world.scene.payloads(SEED_OF_STRANGERS, "--subscribers", "20", "--days", "90"))
 
@@ -646,12 +654,15 @@ def payments_fail(world):
         for file in reversed(files):
             payload = file.read_text(encoding="utf-8").strip()
             content = part_of(payload)
-            data, kind, today = content.get("data", {}), content["notificationType"], content["signedDate"] >= midnight
+            data, kind = content.get("data", {}), content["notificationType"]
             if "signedTransactionInfo" not in data:
                 continue
-            customer = part_of(data["signedTransactionInfo"])["originalTransactionId"]
-            is_payment = kind in ("DID_RENEW", "DID_FAIL_TO_RENEW")
-            if is_payment and content["signedDate"] >= midnight - 86400000:
+            transaction = part_of(data["signedTransactionInfo"])
+            customer = transaction["originalTransactionId"]
+            # A renewal counts on the day on which its period begins, and Apple signs it up to a day before.
+            at = max(content["signedDate"], transaction["purchaseDate"]) if kind == "DID_RENEW" else content["signedDate"]
+            today = at >= midnight
+            if kind in ("DID_RENEW", "DID_FAIL_TO_RENEW") and at >= midnight - 86400000:
                 wanted.add(customer)
             if today and kind == "DID_FAIL_TO_RENEW":
                 failed.append(payload)
@@ -663,10 +674,10 @@ def payments_fail(world):
     if max(failures.values(), default=0) < 20:
         raise Failure(f"too few payments fail in the store today: {failures}")
     print(f"{len(before)} notifications until yesterday, {len(failed)} failures and {len(renewed)} renewals today", flush=True)
-    world.scene.post(reversed(before))
-    world.scene.post(failed)
+    world.post_many(before)
+    world.post_many(failed)
     yield
-    world.scene.post(renewed)
+    world.post_many(renewed)
 
 
 # ---- Running --------------------------------------------------------------------------------------------------------------------------
