@@ -205,7 +205,7 @@ class Repeated(threading.Thread):
 
     def run(self):
         while not self.ended.wait(self.every):
-            with contextlib.suppress(Failure, OSError):
+            with contextlib.suppress(Failure, OSError, http.client.HTTPException):
                 self.what()
 
     def __enter__(self):
