@@ -5,7 +5,7 @@
 # rebuild everything.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
-.PHONY: help setup build release demo deb test soak simulate whole many floods deploy-check lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo deb test soak simulate whole many floods deploy-check deploy-test lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -62,6 +62,10 @@ floods: build release ## floods ingest with every kind of request that needs no 
 deploy-check: ## checks the files of deploy/ against their schemas and against the settings and commands that there are
 	@deploy/check.sh
 
+deploy-test: $(if $(PERENNIAL),,release) ## runs all runbooks on a whole installation, and makes alerts fire in a real Prometheus; PERENNIAL=PROGRAM builds nothing
+	@[ -n "$$KAFKA_HOME" ] || { echo "make deploy-test: set KAFKA_HOME to an unpacked Kafka 3.9 or later" >&2; exit 2; }
+	@failed=0; deploy/tests/runbooks.py || failed=1; deploy/tests/alerts.py || failed=1; exit $$failed
+
 lint: setup ## checks the format of all Swift files
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests
 
@@ -79,7 +83,7 @@ fuzz: setup ## runs every parser on generated input, FUZZ_SECONDS=10 for each; T
 mutants: setup ## removes or changes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SINCE=commit, MOST=15, LANES=2
 	@LANES='$(LANES)' GROUP='$(GROUP)' ONE='$(ONE)' SINCE='$(SINCE)' MOST='$(MOST)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, soak, simulation, whole, many, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, soak, simulation, whole, many, deploy, mutants, fuzz or bench
 	@PART='$(PART)' GROUP='$(GROUP)' Tests/nightly.sh
 
 clean: ## removes what was built

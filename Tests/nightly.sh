@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly table=Tests/nightly.md
-readonly parts=(tests soak simulation whole many mutants fuzz bench)
+readonly parts=(tests soak simulation whole many deploy mutants fuzz bench)
 readonly logs=.build/nightly
 # Five times the rounds of `make test`: a race that shows once in a few hundred kills is found within a few nights.
 readonly kill_rounds=40
@@ -25,6 +25,11 @@ figures_of_mutants() { tail -n 1; }
 figures_of_whole() { sed -n 's/^whole: //p'; }
 # The same for "many: ". Lines about single disturbances come before the last one.
 figures_of_many() { sed -n 's/^many: //p' | tail -n 1; }
+# "runbooks: 200 commands of 40 pages, ..." and "alerts: 30 of 33 alerts, 3 not made to fire, 134 queries".
+figures_of_deploy() {
+    awk -F ', ' '/^runbooks: / { sub(/runbooks: /, ""); runbooks = $1 } /^alerts: / { sub(/alerts: /, ""); alerts = $1 ", " $NF }
+        END { print runbooks ", " alerts }'
+}
 figures_of_simulation() { sed -n 's/^simulate: //p'; }
 # "    ratio 0.93, at least 0.88: met" follows a line that begins with the name of the row and a colon.
 figures_of_bench() {
@@ -78,6 +83,7 @@ for part in ${PART:-${parts[@]}}; do
         ;;
     tests) run tests tests test ;;
     simulation) run simulation simulation simulate ;;
+    deploy) run deploy deploy deploy-test ;;
     *) run "$part" "$part" "$part" ;;
     esac
 done
