@@ -56,7 +56,7 @@ struct SettingsHelp {
         return ([intro] + rows.map(block)).joined(separator: "\n\n")
     }
 
-    /// The setting of this name, or all whose keys begin with it: "ingest.tls" shows both files. nil if there is none.
+    /// Explains one setting, or all settings whose keys begin with these words: "ingest.tls" explains two. nil: no key fits.
     func text(of name: String) -> String? {
         let blocks = rows.filter { row in
             row.key == name || row.key.hasPrefix(name + ".")
