@@ -4,13 +4,13 @@
 #
 # sudo deploy/tests/install.sh bookworm|trixie
 #
-# It needs root (chroot, mounts), debootstrap, a Swift toolchain in /opt/swift or SWIFT, http://deb.debian.org, some GiB below .build,
+# It needs root (chroot, mounts), debootstrap, a Swift toolchain in /opt/swift or SWIFT, a mirror of Debian, some GiB below .build,
 # port 9464 of this machine, and the time of a release build, two to eleven minutes on two cores. It changes nothing of this machine:
 # it works below .build/install/SUITE, which stays if something fails, and its mounts are in a namespace of their own.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly swift=${SWIFT:-/opt/swift} mirror=http://deb.debian.org/debian
+readonly swift=${SWIFT:-/opt/swift} mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 readonly suite=${1:-} inside=${2:-}
 readonly home=$PWD/.build/install/$suite
 
@@ -252,7 +252,7 @@ asked() {
 }
 as_root host env "$running" dpkg -i /tmp/new.deb >"$home/host.log" 2>&1 || fail "the package does not upgrade: $home/host.log"
 [ "$(installed_version)" != 0.0.1 ] || fail "it is not upgraded"
-[ "$(asked)" = "$(printf 'try-restart perennial-%s.service\n' entitlements@1 churn@1 churn@2 api ingest)" ] ||
+[ "$(asked)" = "$(printf 'try-restart perennial-%s.service\n' api entitlements@1 churn@1 churn@2 ingest)" ] ||
     fail "units are restarted in another order: $(asked)"
 grep -q '^daemon-reload' "$home/host/tmp/systemctl.log" || fail "systemd does not read the new units"
 grep -q '^topic.prefix = kept' "$home/host/etc/perennial/perennial.conf" || fail "the upgrade loses settings"
@@ -266,7 +266,7 @@ rm "$home/host/tmp/systemctl.log"
 if as_root host env "$running" BROKEN=perennial-churn@1.service dpkg -i /tmp/new.deb >"$home/host.log" 2>&1; then
     fail "it succeeds although a unit did not come back"
 fi
-[ "$(asked)" = "$(printf 'try-restart perennial-%s.service\n' entitlements@1 churn@1)" ] || fail "it goes on after a unit did not come back"
+[ "$(asked)" = "$(printf 'try-restart perennial-%s.service\n' api entitlements@1 churn@1)" ] || fail "it goes on after a unit did not come back"
 rm "$home/host/tmp/systemctl.log"
 as_root host env "$running" dpkg --configure -a >"$home/host.log" 2>&1 || fail "it cannot be configured after the cure: $home/host.log"
 [ "$(asked | wc -l)" = 5 ] || fail "it does not restart all units after the cure"
