@@ -22,36 +22,35 @@ extension HTTPResponse {
 
 extension HTTPHeaders {
     /// Whether a field `Accept-Encoding` names gzip, or everything, and does not give it the weight 0.
-    var acceptsGzip: Bool { accepts("gzip", in: "Accept-Encoding", orAny: "*") }
+    var acceptsGzip: Bool {
+        weight(of: "gzip", in: "Accept-Encoding") ?? weight(of: "*", in: "Accept-Encoding") ?? 0 > 0
+    }
 
-    /// Whether a field names this value without the weight 0: "text/csv;q=0.5, application/json".
-    ///
-    /// - Parameter any: stands for every value that is not named itself.
-    public func accepts(_ value: String, in field: String, orAny any: String? = nil) -> Bool {
-        var byAny = false
+    /// The weight that a field gives to a value, in thousandths: 500 in "text/csv;q=0.5, application/json". nil: it does not name
+    /// the value.
+    public func weight(of value: String, in field: String) -> Int? {
         for text in all(field) {
             for part in text.utf8.split(separator: UInt8(ascii: ",")) {
                 let pieces = part.split(separator: UInt8(ascii: ";")).map {
                     String(decoding: withoutBlanks(Array($0)[...]), as: UTF8.self)
                 }
-                guard let name = pieces.first else { continue }
-                let isRefused = pieces.dropFirst().contains(where: isZeroWeight)
-                if equalsIgnoringCase(name, value) { return !isRefused }
-                if let any, name == any { byAny = !isRefused }
+                guard let name = pieces.first, equalsIgnoringCase(name, value) else { continue }
+                return pieces.dropFirst().lazy.compactMap(weight).first ?? 1000
             }
         }
-        return byAny
+        return nil
     }
 
-    /// "q=0", "q=0.0" and so on.
-    private func isZeroWeight(_ parameter: String) -> Bool {
+    /// 250 for the parameter "q=0.25". nil: another parameter.
+    private func weight(_ parameter: String) -> Int? {
         let parameter = parameter.utf8
-        guard parameter.first.map({ $0 | 0x20 }) == UInt8(ascii: "q") else { return false }
+        guard parameter.first.map({ $0 | 0x20 }) == UInt8(ascii: "q") else { return nil }
         let rest = parameter.dropFirst().drop { $0 == UInt8(ascii: " ") }
-        guard rest.first == UInt8(ascii: "=") else { return false }
+        guard rest.first == UInt8(ascii: "=") else { return nil }
         let number = rest.dropFirst().drop { $0 == UInt8(ascii: " ") }
-        return number.first == UInt8(ascii: "0")
-            && number.allSatisfy { $0 == UInt8(ascii: "0") || $0 == UInt8(ascii: ".") }
+        guard number.first == UInt8(ascii: "0") else { return 1000 }
+        let places = number.dropFirst(2).prefix(3).prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        return places.reduce(0) { 10 * $0 + Int($1 - UInt8(ascii: "0")) } * [1000, 100, 10, 1][places.count]
     }
 }
 

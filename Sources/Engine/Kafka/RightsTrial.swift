@@ -69,8 +69,9 @@ public struct RightsTrial {
                 answer = Answer(code { () throws(KafkaFault) in try admin.look(at: name, by: deadline) })
             case .group(let name):
                 answer = Answer(
-                    code { () throws(KafkaFault) in _ = try admin.describe(group: name, by: deadline) },
-                    passed: RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND)
+                    codeOfCoordinator(by: half) { limit throws(KafkaFault) in
+                        _ = try admin.describe(group: name, by: limit)
+                    }, passed: RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND)
             case .transactionalIDs: answer = .granted
             }
             for right in rights {
@@ -91,18 +92,26 @@ public struct RightsTrial {
         if case .transactionalIDs = resource { true } else { false }
     }
 
-    /// Asks again while no broker coordinates the group yet, as while one of them loads it.
     private func code(_ body: () throws(KafkaFault) -> Void) -> KafkaCode {
-        while true {
-            do throws(KafkaFault) {
-                try body()
-                return .none
-            } catch {
-                if !error.code.wantsAnotherCoordinator || deadline.hasPassed { return error.code }
-                pause(for: .milliseconds(100))
-            }
+        do throws(KafkaFault) {
+            try body()
+            return .none
+        } catch {
+            return error.code
         }
     }
+
+    /// Asks again while no broker is the coordinator yet, as while one of them loads the group.
+    private func codeOfCoordinator(by limit: Deadline, _ ask: (Deadline) throws(KafkaFault) -> Void) -> KafkaCode {
+        while true {
+            let code = code { () throws(KafkaFault) in try ask(limit) }
+            if !code.wantsAnotherCoordinator || limit.hasPassed { return code }
+            pause(for: .milliseconds(100))
+        }
+    }
+
+    /// For one group: whoever waits for a coordinator in vain leaves time for all other rights.
+    private var half: Deadline { Deadline(after: deadline.remaining / 2) }
 
     private func topics(_ rights: [Right], _ operation: Right.Operation) -> [String] {
         rights.compactMap { right in
@@ -200,10 +209,10 @@ public struct RightsTrial {
         for right in rights {
             guard case .group(let group) = right.resource, right.operation == .read else { continue }
             let topic = rights.lazy.compactMap { if case .topic(let name) = $0.resource { name } else { nil } }.first
-            let code = code { () throws(KafkaFault) in
+            let code = codeOfCoordinator(by: half) { limit throws(KafkaFault) in
                 try admin.setOffsets(
                     ofGroup: group, to: [TopicPartition(topic ?? "perennial", Self.noPartition): NextOffset(0)],
-                    by: deadline)
+                    by: limit)
             }
             answers[right] =
                 code.rawValue == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED.rawValue
@@ -228,7 +237,7 @@ public struct RightsTrial {
                 ])
             conf.install(context, for: RD_KAFKA_PRODUCER)
             var client = try ClientHandle(RD_KAFKA_PRODUCER, conf: conf, context: context, label: "producer of rights")
-            let code = code { () throws(KafkaFault) in
+            let code = codeOfCoordinator(by: deadline) { _ throws(KafkaFault) in
                 try KafkaFault.check(
                     rd_kafka_init_transactions(client.raw, milliseconds), "begin with a transactional id")
             }

@@ -23,7 +23,7 @@ final class BusinessGauges: ServicePart {
         thread = ThreadPart(name) { stop in
             var board = BusinessBoard(metrics, shelf.names.environment, products)
             repeat {
-                board.show(shelf, now: time.now(), dayOf: dayOf)
+                board.show(shelf, at: time.elapsed(), now: time.now(), dayOf: dayOf)
                 stop.wait(for: Self.pause)
             } while !stop.isOpen
         }
@@ -79,8 +79,6 @@ struct BusinessBoard {
     private let metrics: Metrics
     private let environment: String
     private let products: ProductGroups
-    /// Groups that have a name of their own: first come, first served, so that a series keeps its meaning.
-    private var named: Set<Name> = []
     private var shown: Set<Series> = []
     private let openRefunds: Gauge
     private let refundMargin: Gauge
@@ -97,11 +95,13 @@ struct BusinessBoard {
             "perennial_business_refund_margin_seconds",
             help: "Time until the earliest deadline of an open refund request, in seconds. NaN: there is none.",
             labels: ["environment": environment.rawValue])
+        openRefunds.set(.nan)
         refundMargin.set(.nan)
     }
 
-    mutating func show(_ shelf: Shelf, now: Int64, dayOf: (Int64) -> CivilDay) {
-        if let table = shelf.totals.reading?.table { show(table, today: dayOf(now)) }
+    mutating func show(_ shelf: Shelf, at elapsed: Duration, now: Int64, dayOf: (Int64) -> CivilDay) {
+        // While a copy is being built, the totals grow from zero. No answer uses them then.
+        if shelf.isAnswering(at: elapsed), let table = shelf.totals.reading?.table { show(table, today: dayOf(now)) }
         let deadlines = shelf.copies.compactMap { $0.openRefundDeadlines(after: now) }
         // Some copy cannot be read now: a smaller number would look like an improvement.
         guard deadlines.count == shelf.copies.count else { return }
@@ -110,14 +110,14 @@ struct BusinessBoard {
     }
 
     private mutating func show(_ table: CellTable, today: CivilDay) {
-        // Sorted, so that two replicas name the same groups.
+        // The first groups have names of their own, in the order of these names: two replicas name the same groups, whenever they
+        // were started.
         let groups = BusinessFigures.groups(table, today: today) { bundleId, productId in
             Name(app: bundleId.description, group: products.group(bundleId.description, productId.description))
         }.sorted { ($0.key.app, $0.key.group) < ($1.key.app, $1.key.group) }
         var values: [Series: Double] = [:]
-        for (name, figures) in groups {
-            if named.count < Self.limitGroups { named.insert(name) }
-            let shown = named.contains(name) ? name : Name(app: Self.other, group: Self.other)
+        for (place, (name, figures)) in groups.enumerated() {
+            let shown = place < Self.limitGroups ? name : Name(app: Self.other, group: Self.other)
             for (figure, value) in Self.values(figures) {
                 values[Series(name: shown, figure: figure), default: 0] += value
             }

@@ -59,9 +59,10 @@ final class Endpoint: HTTPHandler {
         let found = Question.route(request.path)
         let response =
             found.map { answer($0.route, $0.subject, query: request.query, request.headers) } ?? Self.unknownPath
+        let finished = finished(response, found?.route).compressed(for: request.headers)
         // Before the answer is sent: a client that has the answer may look at the metrics.
         metrics.seconds.observe(start.duration(to: .now))
-        responder.respond(finished(response, found?.route).compressed(for: request.headers))
+        responder.respond(finished)
     }
 
     private static let foreignHost = HTTPResponse.json(400, Array(#"{"error":"foreign_host","parameter":"Host"}"#.utf8))
@@ -91,7 +92,7 @@ final class Endpoint: HTTPHandler {
         case .history(let id, let before): return history(id, before, asked)
         case .account(let token): return account(token, asked)
         case .metrics(let request):
-            return metrics(request, asked[0], asCSV: headers.accepts("text/csv", in: "Accept"))
+            return metrics(request, asked[0], asCSV: headers.prefersCSV)
         case .refunds(let id): return refunds(ofSubscription: id, asked)
         case .refund(let id): return refund(id, asked)
         }
@@ -319,5 +320,13 @@ extension HTTPResponse {
         var response = self
         response.headers.add("Cache-Control", "no-store")
         return response
+    }
+}
+
+extension HTTPHeaders {
+    /// CSV is named, and JSON has no greater weight.
+    fileprivate var prefersCSV: Bool {
+        guard let csv = weight(of: "text/csv", in: "Accept"), csv > 0 else { return false }
+        return csv >= weight(of: "application/json", in: "Accept") ?? 0
     }
 }

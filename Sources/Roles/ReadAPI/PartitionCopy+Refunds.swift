@@ -102,23 +102,26 @@ extension PartitionCopy {
         }
     }
 
-    /// More requests than any partition has within the 12 hours that Apple gives.
+    /// Most requests that are looked at, with the nearest deadlines first. More than any partition has within the 12 hours that
+    /// Apple gives.
     private static let limitOpen = 10_000
 
     /// The deadlines of requests that wait for an answer. nil: there is no readable copy now.
     func openRefundDeadlines(after now: Int64) -> [Int64]? {
-        asking(.consumption) { store throws(StoreFault) in
+        let requests = asking(.consumption) { store throws(StoreFault) in
             // The timer that deletes a request follows its deadline.
             let past = TimerEntry(due: adding(adding(now, 1), KeptRefund.keptFor), key: [], kind: 0)
-            var deadlines: [Int64] = []
-            var value: [UInt8] = []
+            var requests: [(deadline: Int64, value: [UInt8])] = []
             for timer in try store.timers(after: past, dueBy: .max, limit: Self.limitOpen)
             where timer.kind == RefundKeys.end && RefundKeys.id(inStory: timer.key) != nil {
-                guard try store.read(timer.key.span, into: &value), KeptRefund(value)?.isOpen == true else { continue }
-                deadlines.append(timer.due - KeptRefund.keptFor)
+                var value: [UInt8] = []
+                if try store.read(timer.key.span, into: &value) {
+                    requests.append((timer.due - KeptRefund.keptFor, value))
+                }
             }
-            return deadlines
+            return requests
         }?.found
+        return requests?.filter { KeptRefund($0.value)?.isOpen == true }.map(\.deadline)
     }
 
     /// nil inside: this copy has no such request. nil: there is no readable copy now.

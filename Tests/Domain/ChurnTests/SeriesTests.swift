@@ -40,7 +40,8 @@ import Testing
         for (part, next) in zip(parts, parts.dropFirst()) { #expect(part.upperBound == next.lowerBound) }
     }
 
-    /// The report of each part alone is made in the way that was there before there were series.
+    /// Both count the days of a part alike. What a series must carry over from part to part are its stocks. How counts become rates is
+    /// the subject of other tests.
     @Test(arguments: ["day", "week", "month"], ["", "product", "product,currency"])
     func `has in each part what a report of its days says`(_ interval: String, _ by: String) throws {
         let (from, to) = ("2026-10-20", "2026-11-24")
@@ -138,6 +139,15 @@ import Testing
         }
         let group = figures(cells, today: "2026-11-10")["premium"]
         #expect(group?.today[.started] == 4 && group?.yesterday[.started] == 2)
+    }
+
+    @Test func `have sums that wrap at hostile amounts`() {
+        var cells = Cells()
+        for product in ["pro.monthly", "pro.yearly"] {
+            cells.write("2026-10-20", [.failed: .max, .recoveredWithin16: .max, .mrrNew: .max], product: product)
+        }
+        let group = figures(cells, today: "2026-11-30")["premium"]
+        #expect(group?.failed == -2 && group?.recovered == -2 && group?.monthlyRevenue["USD"] == -2)
     }
 
     @Test func `count failures that have had their 16 days, for 30 days`() {

@@ -75,7 +75,7 @@ public struct PromotionStage {
 
     private func work(_ simulation: WorkerSimulation) throws {
         if try simulation.runToEnd() { return }
-        throw StoreRun.NoProgress(description: "\(simulation.processes.map(\.troubles))")
+        throw Disturbances.NoProgress(simulation)
     }
 
     /// Runs a replay to the end of the log.

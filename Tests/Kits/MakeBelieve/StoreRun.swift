@@ -10,21 +10,16 @@ public import WorkerTestKit
 
 /// Records carry the times of the story; the log's own clock, which decides when a process is missed, hardly moves meanwhile.
 public final class StoreRun {
-    public struct NoProgress: Error, CustomStringConvertible { public let description: String }
-
     public static let partitions: Int32 = 4
 
     public let store: StoreLog
     public let simulation: WorkerSimulation
     private let names: Names
-    private let makeProcessor: (_ names: Names, _ partitions: Int32, _ slot: Int) -> any Processor
     private let faults: SeededFaults?
-    private var dice: SplitMix64
-    private var frozenUntil: [Int: Int] = [:]
+    private var disturbances: Disturbances
     private var nextTick: Int64
-    private var round = 0
-    /// What was done to the processes, each word as often as it was done.
-    public private(set) var happened: [String] = []
+    /// What was done to the processes.
+    public var happened: [String] { disturbances.happened }
 
     /// - Parameters:
     ///   - faults: a seed; nil: nothing fails.
@@ -35,24 +30,19 @@ public final class StoreRun {
     ) throws {
         self.store = store
         names = Names(prefix: TopicPrefix("store")!, environment: store.environment)
-        faults = seed.map { seed in
-            var rates = SeededFaults.Rates(everyKind: 2_000)
-            rates[.slow] = 20_000
-            return SeededFaults(seed: seed, rates: rates)
-        }
-        dice = SplitMix64(seed: (seed ?? 0) &+ 1)
+        faults = seed.map(SeededFaults.ofEveryKind)
         nextTick = StoreLog.start
-        simulation = try WorkerSimulation(
+        let simulation = try WorkerSimulation(
             makeProcessor(names, Self.partitions, 0), processes: processes, startingAt: store.end, faults: faults,
             seed: seed ?? 1)
         simulation.cacheBytes = 40_000
-        self.makeProcessor = makeProcessor
+        self.simulation = simulation
+        let start = { [names] (process: WorkerSimulation.Process) in
+            simulation.processor = makeProcessor(names, Self.partitions, process.slot)
+            simulation.start(process)
+        }
+        disturbances = Disturbances(seed: (seed ?? 0) &+ 1, simulation, start: start)
         for process in simulation.processes { start(process) }
-    }
-
-    private func start(_ process: WorkerSimulation.Process) {
-        simulation.processor = makeProcessor(names, Self.partitions, process.slot)
-        simulation.start(process)
     }
 
     // MARK: Input
@@ -93,12 +83,12 @@ public final class StoreRun {
     public func struggle(_ arrivals: [StoreLog.Arrival]) throws {
         var rest = arrivals[...]
         while !rest.isEmpty {
-            for arrival in rest.prefix(Int.random(in: 5...20, using: &dice)) {
+            for arrival in rest.prefix(Int.random(in: 5...20, using: &disturbances.dice)) {
                 try tick(until: arrival.at)
                 try feed(arrival)
                 rest = rest.dropFirst()
             }
-            try disturb()
+            disturbances.disturb()
         }
         faults?.heal()
         try end()
@@ -107,43 +97,7 @@ public final class StoreRun {
     private func end() throws {
         try tick(until: store.end)
         try simulation.tick(at: store.end)
-        frozenUntil = [:]
-        for _ in 0..<100 {
-            for process in simulation.processes where !process.isRunning { start(process) }
-            if try simulation.runToEnd(limit: 500) { return }
-        }
-        throw NoProgress(description: "\(simulation.processes.map { "\($0.slot): \($0.troubles)" })")
-    }
-
-    private func disturb() throws {
-        round += 1
-        for process in simulation.processes where frozenUntil[process.slot, default: 0] <= round {
-            for _ in 0..<Int.random(in: 0...8, using: &dice) {
-                simulation.step(process, restorerFirst: Bool.random(using: &dice))
-            }
-        }
-        simulation.clock.advance(by: .milliseconds(Int.random(in: 0...60, using: &dice)))
-        let process = simulation.processes.randomElement(using: &dice)!
-        switch Int.random(in: 0..<100, using: &dice) {
-        case 0..<8 where process.isRunning:
-            happened.append("kill")
-            simulation.crash(process)
-        case 8..<15 where process.isRunning:
-            happened.append("freeze")
-            frozenUntil[process.slot] = round + Int.random(in: 5...30, using: &dice)
-            simulation.clock.advance(by: .seconds(Int.random(in: 0...9, using: &dice)))
-        case 15..<22 where process.isRunning:
-            happened.append("stop")
-            simulation.stop(process)
-        case 22..<70 where !process.isRunning:
-            if Int.random(in: 0..<3, using: &dice) == 0 {
-                happened.append("lost disk")
-                simulation.loseDisk(of: process)
-            }
-            start(process)
-        case 70..<73: simulation.log.compact()
-        default: break
-        }
+        try disturbances.comeToEnd()
     }
 
     // MARK: Output

@@ -17,8 +17,6 @@ import WorkerTestKit
 
 /// Worker processes that may be killed between any two steps.
 final class RefundRun {
-    struct NoProgress: Error, CustomStringConvertible { let description: String }
-
     /// One record of an input.
     struct Input {
         let at: Int64
@@ -37,10 +35,8 @@ final class RefundRun {
 
     let simulation: WorkerSimulation
     private let faults: SeededFaults?
-    private var dice: SplitMix64
-    private var round = 0
-    private var frozenUntil: [Int: Int] = [:]
-    private(set) var happened: Set<String> = []
+    private var disturbances: Disturbances
+    var happened: [String] { disturbances.happened }
     /// Ids of the answered requests, if there is a sender.
     private var answered: Set<String> = []
 
@@ -49,14 +45,10 @@ final class RefundRun {
     }
 
     init(processes: Int = 1, faults seed: UInt64? = nil, policy: RefundPolicy? = nil, end: Int64) throws {
-        faults = seed.map { seed in
-            var rates = SeededFaults.Rates(everyKind: 2_000)
-            rates[.slow] = 20_000
-            return SeededFaults(seed: seed, rates: rates)
-        }
-        dice = SplitMix64(seed: (seed ?? 0) &+ 1)
+        faults = seed.map(SeededFaults.ofEveryKind)
         simulation = try WorkerSimulation(
             Self.processor(policy), processes: processes, startingAt: end, faults: faults, seed: seed ?? 1)
+        disturbances = Disturbances(seed: (seed ?? 0) &+ 1, simulation, start: simulation.start)
         for process in simulation.processes { simulation.start(process) }
     }
 
@@ -78,7 +70,7 @@ final class RefundRun {
     /// Feeds everything at once; processes that faults of the log have ended are restarted.
     func playQuietly(_ inputs: [Input]) throws {
         for input in inputs { try feed(input) }
-        try comeToEnd()
+        try disturbances.comeToEnd()
     }
 
     /// Processes each input before the next; what is decided then is answered with 202 before time passes.
@@ -106,7 +98,7 @@ final class RefundRun {
 
     private func finish() throws {
         guard try simulation.runToEnd() else {
-            throw NoProgress(description: "\(simulation.processes.map { "\($0.slot): \($0.troubles)" })")
+            throw Disturbances.NoProgress(simulation)
         }
     }
 
@@ -114,53 +106,14 @@ final class RefundRun {
     func struggle(_ inputs: [Input]) throws {
         var rest = inputs[...]
         while !rest.isEmpty {
-            for input in rest.prefix(Int.random(in: 1...6, using: &dice)) {
+            for input in rest.prefix(Int.random(in: 1...6, using: &disturbances.dice)) {
                 try feed(input)
                 rest = rest.dropFirst()
             }
-            disturb()
+            disturbances.disturb()
         }
         faults?.heal()
-        try comeToEnd()
-    }
-
-    private func comeToEnd() throws {
-        for _ in 0..<100 {
-            for process in simulation.processes where !process.isRunning { simulation.start(process) }
-            if try simulation.runToEnd(limit: 500) { return }
-        }
-        throw NoProgress(description: "\(simulation.processes.map { "\($0.slot): \($0.troubles)" })")
-    }
-
-    private func disturb() {
-        round += 1
-        for process in simulation.processes where frozenUntil[process.slot, default: 0] <= round {
-            for _ in 0..<Int.random(in: 0...8, using: &dice) {
-                simulation.step(process, restorerFirst: Bool.random(using: &dice))
-            }
-        }
-        simulation.clock.advance(by: .milliseconds(Int.random(in: 0...60, using: &dice)))
-        let process = simulation.processes.randomElement(using: &dice)!
-        switch Int.random(in: 0..<100, using: &dice) {
-        case 0..<8 where process.isRunning:
-            happened.insert("kill")
-            simulation.crash(process)
-        case 8..<15 where process.isRunning:
-            happened.insert("freeze")
-            frozenUntil[process.slot] = round + Int.random(in: 5...30, using: &dice)
-            simulation.clock.advance(by: .seconds(Int.random(in: 0...9, using: &dice)))
-        case 15..<22 where process.isRunning:
-            happened.insert("stop")
-            simulation.stop(process)
-        case 22..<70 where !process.isRunning:
-            if Int.random(in: 0..<3, using: &dice) == 0 {
-                happened.insert("lost disk")
-                simulation.loseDisk(of: process)
-            }
-            simulation.start(process)
-        case 70..<73: simulation.log.compact()
-        default: break
-        }
+        try disturbances.comeToEnd()
     }
 
     // MARK: Output

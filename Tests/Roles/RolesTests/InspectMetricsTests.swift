@@ -158,6 +158,7 @@ import Zone
     @Test(arguments: [
         ("USA", "USA"), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\r\nb", "\"a\r\nb\""), ("", ""),
         ("=1+1", "'=1+1"), ("-1,2", "\"'-1,2\""),
+        ("=\u{301}1", "'=\u{301}1"),
     ])
     func `have names in csv that stay names`(text: String, quoted: String) {
         #expect(MetricsCSV.quoted(text) == quoted)

@@ -38,14 +38,14 @@ public struct BusinessFigures: Sendable {
             }
             for (currency, money) in zip(cells.currencies, all.money) {
                 let amount = Stock.mrr(money)
-                if amount != 0 { group.monthlyRevenue[currency.orOther, default: 0] += amount }
+                if amount != 0 { group.monthlyRevenue[currency.orOther, default: 0] &+= amount }
             }
             cells.walk(today - 1..<today + 1) { day, tally in
                 if day == today { group.today.add(tally.counts.sums) } else { group.yesterday.add(tally.counts.sums) }
             }
             cells.walk(window) { _, tally in
-                group.failed += tally.counts[.failed]
-                group.recovered += tally.counts[.recoveredWithin16]
+                group.failed &+= tally.counts[.failed]
+                group.recovered &+= tally.counts[.recoveredWithin16]
             }
             groups[name] = group
         }
