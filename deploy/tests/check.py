@@ -533,6 +533,44 @@ def prometheus():
     ):
         run = subprocess.run(["promtool", *arguments], capture_output=True, text=True)
         expect(folder, run.returncode == 0, f"promtool {' '.join(map(str, arguments[:2]))}: {run.stdout.strip()} {run.stderr.strip()}")
+    check_labels(folder)
+
+
+def check_labels(folder):
+    """Rules, and series of their tests, have only labels that docs/reference/metrics.md gives a metric. promtool believes any label."""
+    sys.path.insert(0, str(DEPLOY / "grafana"))
+    of_file = importlib.util.spec_from_file_location("dashboards", DEPLOY / "grafana/check.py")
+    dashboards = importlib.util.module_from_spec(of_file)
+    of_file.loader.exec_module(dashboards)
+    known = dashboards.known_metrics()
+    # A target may have a label `environment`: prometheus.yml.
+    known["up"] = ("gauge", {"environment"})
+    rules = [
+        (name, rule)
+        for name in ("recording.yml", "alerts.yml")
+        for group in yaml.safe_load((folder / name).read_text())["groups"]
+        for rule in group["rules"]
+    ]
+    # The first part of the name of a recorded series names its labels.
+    known |= {rule["record"]: ("gauge", set(rule["record"].split(":")[0].split("_"))) for _, rule in rules if "record" in rule}
+    for name, rule in rules:
+        where, text = f"{folder / name}: {rule.get('record') or rule['alert']}", rule["expr"]
+        # A selector of several metrics has the labels of all of them.
+        for selector, names in re.findall(r'({__name__=~"([a-z_|]+)"})', text):
+            metrics = [known[metric] for metric in names.split("|")]
+            known[names.replace("|", "_or_")] = (metrics[0][0], set().union(*(labels for _, labels in metrics)))
+            text = text.replace(selector, names.replace("|", "_or_"))
+        used = re.findall(r"\$labels\.(\w+)", " ".join(rule.get("annotations", {}).values()))
+        dashboards.problems.clear()
+        dashboards.check_query(name, text, " ".join(f"{{{{{label}}}}}" for label in used), known, set())
+        expect(where, not dashboards.problems, "; ".join(words.removeprefix(f"{name}: ") for words in dashboards.problems))
+    for path in sorted(folder.glob("tests/*.yml")):
+        for text in sorted(set(re.findall(r"series: '(.+)'", path.read_text()))):
+            name, _, labels = text.partition("{")
+            whole, added = dashboards.base(name, known)
+            have = known.get(whole, ("", set()))[1] | dashboards.OF_PROMETHEUS | added
+            wrong = set(re.findall(r'(\w+)="', labels)) - have
+            expect(path, whole in known and not wrong, f"{name} does not exist, or has no label {', '.join(sorted(wrong))}")
 
 
 # -------------------------------------------------------------------------------------------------------------------------------------
