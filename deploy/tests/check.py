@@ -276,6 +276,14 @@ def compose():
                 check_variable(place, key, value)
             for used in re.findall(r"/run/secrets/([a-z-]+)", value):
                 expect(place, used in service.get("secrets", []), f"{key} names a secret that it does not have")
+            if key in ("PERENNIAL_API_TOKEN", "PERENNIAL_USAGE_TOKEN") and value and not value.startswith("file:"):
+                expect(place, profiles == {"simulate"}, f"{key} is known to everybody, and this is not only for trying")
+                expect(place, len(value) >= 16, f"{key} has fewer than 16 characters")
+        # Perennial reads `file:` only if root or its own user owns the file: docs/reference/settings.md, Rights of files.
+        for used in re.findall(r"file:/run/secrets/([a-z-]+)", str(service.get("environment"))):
+            source = interpolated(content["secrets"][used]["file"])
+            mine = source == "/dev/null" or not (DEPLOY / source).exists()
+            expect(place, mine, f"the secret {used} is {source}, which belongs to whoever has made the clone")
         expect(place, seconds(service["stop_grace_period"]) > EXIT_SECONDS, f"stop_grace_period is not above {EXIT_SECONDS}s")
         trusts = "PERENNIAL_VERIFY_ROOTS" in environment
         expect(place, not trusts or profiles == {"simulate"}, "it trusts another root than Apple's outside of the profile simulate")
