@@ -356,7 +356,7 @@ def check_pod(place, thing, settings, claims, objects):
     expect(place, set(mounts) == set(volumes) | claims, f"volumes and mounts differ by {sorted(set(mounts) ^ (set(volumes) | claims))}")
     files = [value.removeprefix("file:") for value in variables.values()] + [word for word in container["args"]]
     files += [value for key, value in settings.items() if key.startswith("kafka.")]
-    files += [value for key, value in settings.items() if key == "apps" and role in (*WORKERS, "ingest")]
+    files += [value for key, value in settings.items() if key == "apps" and role in (*WORKERS, "ingest", "api")]
     for file in files:
         if file.startswith("/"):
             expect(place, any(file.startswith(f"{mount}/") for mount in mounts.values()), f"nothing is mounted where {file} is")
