@@ -452,9 +452,48 @@ def check_overlay(folder):
     return things
 
 
+def check_kubectl(path, things):
+    """What a page does with kubectl is there in the manifests: objects, pods, components, and the program with its settings."""
+    objects = {(thing["kind"].lower(), thing["metadata"]["name"]): thing["spec"] for thing in things if "spec" in thing}
+    for _, spec in [*objects.items()]:
+        for volume in spec.get("template", {}).get("spec", {}).get("volumes", []):
+            if "secret" in volume:
+                objects["secret", volume["secret"]["secretName"]] = {}
+    for (kind, name), spec in [*objects.items()]:
+        if kind == "statefulset":
+            objects |= {("pod", f"{name}-{number}"): {} for number in range(spec["replicas"])}
+    components = {labels["app.kubernetes.io/component"] for labels in map(labels_of, things) if "app.kubernetes.io/component" in labels}
+    text = path.read_text().replace("\\\n", " ")
+    for command in re.findall(r"\bkubectl ([^`\n|;]*)", text):
+        place = f"{path}: kubectl {command}"
+        command, _, inside = command.partition(" -- ")
+        # A kind before a slash or a blank; a name alone is that of a pod.
+        named = re.findall(r"(?:\b(\w+)[ /])?(?<![\w-])(perennial-[a-z0-9-]*[a-z0-9])(?![\w$-])", command)
+        for kind, name in named:
+            kind = {"generic": "secret", "tls": "secret", "exec": "pod", "logs": "pod"}.get(kind, kind or "pod")
+            expect(place, (kind, name) in objects, f"the manifests have no {kind} {name}")
+        known = "-n perennial " in command or "--namespace=perennial" in text
+        expect(place, not named or known, "it does not name the namespace")
+        for names in re.findall(r"app\.kubernetes\.io/component (?:not)?in \(([^)]*)\)", command):
+            wrong = set(names.split(", ")) - components
+            expect(place, not wrong, f"the manifests have no component {', '.join(sorted(wrong))}")
+        if inside.startswith("perennial "):
+            words = shlex.split(inside)[1:]
+            check_command(place, words)
+            needs = words[0] in COMMANDS and COMMANDS[words[0]][2] and "--config" not in words
+            expect(place, not needs, "the pod has no PERENNIAL_CONFIG: add --config")
+
+
+def labels_of(thing):
+    return thing["metadata"].get("labels", {})
+
+
 def kubernetes():
     for name in ("small", "large"):
-        check_overlay(DEPLOY / "kubernetes/overlays" / name)
+        things = check_overlay(DEPLOY / "kubernetes/overlays" / name)
+        if name == "small":
+            for path in (DEPLOY / "kubernetes/base/topics.yaml", *sorted((ROOT / "docs").glob("**/*.md"))):
+                check_kubectl(path, things)
     # The component needs a kind that no schema here has: that it renders, and finds the services.
     folder = ROOT / ".build/deploy/monitored"
     folder.mkdir(parents=True, exist_ok=True)
