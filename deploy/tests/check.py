@@ -566,6 +566,32 @@ def systemd():
         expect(folder, seen == {path.name for path in folder.glob("*.service")}, "a unit has no instance with a port")
 
 
+# ---- Runbooks -----------------------------------------------------------------------------------------------------------------------
+
+
+def expanded(text):
+    """As bash expands braces: a{1,2} is a1 a2."""
+    found = re.search(r"(\S*)\{([^{}\s]*,[^{}\s]*)\}(\S*)", text)
+    if not found:
+        return text
+    words = " ".join(found[1] + part + found[3] for part in found[2].split(","))
+    return expanded(text[: found.start()] + words + text[found.end() :])
+
+
+def runbooks():
+    """What a page about an operation does to one process of a worker, it does to each of them."""
+    for path in sorted((ROOT / "docs/operate/runbooks").glob("[a-z]*.md")):
+        if path.name.startswith("perennial-"):
+            continue
+        for block in re.findall(r"^ *```sh\n(.*?)^ *```", path.read_text(), re.M | re.S):
+            text = expanded(block)
+            named = {instance for instance, port in PORTS.items() if re.search(rf"\b({instance}|{port})\b", text)}
+            for worker in WORKERS:
+                every = {instance for instance in PORTS if instance.startswith(f"{worker}@")}
+                missing = " and ".join(sorted(every - named))
+                expect(path, not missing or not named & every, f"a command leaves out {missing}: {block.strip().splitlines()[0]}")
+
+
 # ---- Rules of Prometheus ------------------------------------------------------------------------------------------------------------
 
 
@@ -627,7 +653,7 @@ if len(sys.argv) != 2:
 KUSTOMIZE = sys.argv[1]
 SETTINGS, COMMANDS = read_settings(), read_commands()
 notes = []
-for check in (settings, docker, compose, kubernetes, systemd, prometheus):
+for check in (settings, docker, compose, kubernetes, systemd, runbooks, prometheus):
     part = check.__name__
     check()
 for note in notes:
