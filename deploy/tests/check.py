@@ -171,7 +171,8 @@ def settings():
     for name in texts:
         if name and not name.endswith((".json", ".py")) and (ROOT / name).is_file():
             check_text(ROOT / name)
-    check_text(ROOT / "docs/operate/deploy.md")
+    for path in sorted((ROOT / "docs/operate").glob("**/*.md")):
+        check_text(path)
 
 
 # ---- Docker -------------------------------------------------------------------------------------------------------------------------
