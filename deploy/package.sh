@@ -117,6 +117,8 @@ END
 for script in postinst prerm postrm; do
     put 755 "deploy/debian/$script" "DEBIAN/$script"
 done
+sed -i "s/@VERSION@/$version/" "$root/DEBIAN/postinst"
+grep -qx "version=$version" "$root/DEBIAN/postinst" || fail "deploy/debian/postinst has no place for the version"
 
 dpkg-deb --root-owner-group -Zxz --build "$root" "$target/$name.deb" >/dev/null
 echo "$target/$name.deb"

@@ -112,6 +112,8 @@ def check_query(where, text, legend, known, used):
     query = Query(text)
     if not query.metrics:
         problem(where, f"the query has no metric: {text}")
+    for number in re.findall(r'\ble="(\d+)"', text):
+        problem(where, f'from Prometheus 3 on, le="{number}" is stored as le="{number}.0": write le=~"{number}(\\\\.0)?"')
     all_labels = set(OF_PROMETHEUS)
     for name, matched, has_range in query.metrics:
         whole, added = base(name, known)

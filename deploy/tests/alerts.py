@@ -54,6 +54,9 @@ ENDS_WITHIN = 240
 # Stores with these seeds: what has been posted once is a repetition.
 SEED_OF_CUSTOMERS, SEED_OF_PAST, SEED_OF_REFUNDS, SEED_OF_STRANGERS, SEED_OF_PAYMENTS = WITH_API[0], 2, WITH_API[1], 4, 5
 
+WORKERS = [name for name in RUNNING if "@" in name]
+CONSUMPTION = [name for name in RUNNING if name.startswith("consumption@")]
+
 NOT_HERE = {
     "PerennialNotificationsStopped ticket": "its windows are a day and a week, 24 and 168 minutes here. tests/quiet.yml has it",
 }
@@ -171,9 +174,9 @@ class World:
         self.scene.configure(settings)
         self.scene.restart(*names)
 
-    def wait_for_workers(self):
+    def wait_for_workers(self, names=WORKERS):
         """Nothing is left to read."""
-        for name in RUNNING[1:6]:
+        for name in names:
             wait_until(f"the end of the backlog of {name}", lambda one=name: self.scene.metric(one, "perennial_lag_records") == 0, 120)
 
     def produce(self, topic, text, *options):
@@ -234,9 +237,9 @@ def case(*alerts):
 
 @case("PerennialDown page")
 def every_process_of_a_role_is_down(world):
-    world.scene.stop("consumption@1")
+    world.scene.stop(*CONSUMPTION)
     yield
-    world.scene.start("consumption@1")
+    world.scene.start(*CONSUMPTION)
 
 
 @case("PerennialDown ticket")
@@ -453,8 +456,7 @@ def records_are_deleted_too_early(world):
     workers, topic = ("entitlements@1", "entitlements@2"), world.topic("notifications")
     world.scene.stop(*workers)
     world.post(40)
-    for name in ("churn@1", "churn@2", "consumption@1"):
-        wait_until(f"the end of the backlog of {name}", lambda one=name: world.scene.metric(one, "perennial_lag_records") == 0, 120)
+    world.wait_for_workers([name for name in WORKERS if name not in workers])
     ends = world.kafka.ask("kafka-get-offsets.sh", "--topic", topic, "--time", "latest").split()
     places = [{"topic": topic, "partition": int(one.split(":")[1]), "offset": int(one.split(":")[2])} for one in ends]
     file = world.scene.root / "run/delete.json"
@@ -533,16 +535,16 @@ def stores_are_damaged(world):
 def a_topic_has_more_partitions(world):
     topic = world.topic("usage")
     world.kafka.ask("kafka-topics.sh", "--alter", "--topic", topic, "--partitions", PARTITIONS + 1)
-    world.scene.restart("consumption@1")
+    world.scene.restart(*CONSUMPTION)
     yield
     # The topic is not empty, so the worker would wait at a gap: it is built again from the beginning.
-    world.scene.stop("ingest", "consumption@1")
+    world.scene.stop("ingest", *CONSUMPTION)
     wait_until("an empty group", lambda: group_is_empty(world, "consumption"), 90, every=2)
     world.kafka.ask("kafka-consumer-groups.sh", "--delete", "--group", world.topic("consumption"))
     for name in (topic, world.topic("consumption.changelog")):
         world.kafka.ask("kafka-topics.sh", "--delete", "--topic", name)
     wait_until("new topics", lambda: applied(world), 60, every=1)
-    world.scene.start("ingest", "consumption@1")
+    world.scene.start("ingest", *CONSUMPTION)
 
 
 def applied(world):
@@ -559,16 +561,19 @@ def applied(world):
 
 @case("PerennialRefundSenderTrouble ticket", "PerennialRefundDeadlineNear page")
 def apple_does_not_answer(world):
-    world.configure(["consumption@1"], world.scene.apple(SEED_OF_REFUNDS) | {"apple.api.production": f"http://127.0.0.1:{free_port()}"})
+    world.configure(CONSUMPTION, world.scene.apple(SEED_OF_REFUNDS) | {"apple.api.production": f"http://127.0.0.1:{free_port()}"})
     customers = ("--subscribers", "80", "--live", "--hours", "12", "--ahead", "1s", "--refunds", "100", "--decide-after", "24h")
     store = world.scene.simulate(SEED_OF_REFUNDS, *customers, api=True)
     try:
         yield
-        world.configure(["consumption@1"], world.scene.apple(SEED_OF_REFUNDS))
-        wait_until("the last answer", lambda: world.scene.metric("consumption@1", "perennial_consumption_open_answers") == 0, 120)
+        world.configure(CONSUMPTION, world.scene.apple(SEED_OF_REFUNDS))
+        # A process that has just started shows 0 before it has read what is open.
+        world.scene.wait_ready(CONSUMPTION)
+        for name in CONSUMPTION:
+            wait_until("the last answer", lambda one=name: world.scene.metric(one, "perennial_consumption_open_answers") == 0, 120)
     finally:
         end(store)
-        world.configure(["consumption@1"], world.scene.apple(SEED_OF_CUSTOMERS))
+        world.configure(CONSUMPTION, world.scene.apple(SEED_OF_CUSTOMERS))
 
 
 @case("PerennialRefundUnanswered ticket")

@@ -171,7 +171,8 @@ def settings():
     for name in texts:
         if name and not name.endswith((".json", ".py")) and (ROOT / name).is_file():
             check_text(ROOT / name)
-    check_text(ROOT / "docs/operate/deploy.md")
+    for path in sorted((ROOT / "docs/operate").glob("**/*.md")):
+        check_text(path)
 
 
 # ---- Docker -------------------------------------------------------------------------------------------------------------------------
@@ -276,6 +277,14 @@ def compose():
                 check_variable(place, key, value)
             for used in re.findall(r"/run/secrets/([a-z-]+)", value):
                 expect(place, used in service.get("secrets", []), f"{key} names a secret that it does not have")
+            if key in ("PERENNIAL_API_TOKEN", "PERENNIAL_USAGE_TOKEN") and value and not value.startswith("file:"):
+                expect(place, profiles == {"simulate"}, f"{key} is known to everybody, and this is not only for trying")
+                expect(place, len(value) >= 16, f"{key} has fewer than 16 characters")
+        # Perennial reads `file:` only if root or its own user owns the file: docs/reference/settings.md, Rights of files.
+        for used in re.findall(r"file:/run/secrets/([a-z-]+)", str(service.get("environment"))):
+            source = interpolated(content["secrets"][used]["file"])
+            mine = source == "/dev/null" or not (DEPLOY / source).exists()
+            expect(place, mine, f"the secret {used} is {source}, which belongs to whoever has made the clone")
         expect(place, seconds(service["stop_grace_period"]) > EXIT_SECONDS, f"stop_grace_period is not above {EXIT_SECONDS}s")
         trusts = "PERENNIAL_VERIFY_ROOTS" in environment
         expect(place, not trusts or profiles == {"simulate"}, "it trusts another root than Apple's outside of the profile simulate")
@@ -348,7 +357,7 @@ def check_pod(place, thing, settings, claims, objects):
     expect(place, set(mounts) == set(volumes) | claims, f"volumes and mounts differ by {sorted(set(mounts) ^ (set(volumes) | claims))}")
     files = [value.removeprefix("file:") for value in variables.values()] + [word for word in container["args"]]
     files += [value for key, value in settings.items() if key.startswith("kafka.")]
-    files += [value for key, value in settings.items() if key == "apps" and role in (*WORKERS, "ingest")]
+    files += [value for key, value in settings.items() if key == "apps" and role in (*WORKERS, "ingest", "api")]
     for file in files:
         if file.startswith("/"):
             expect(place, any(file.startswith(f"{mount}/") for mount in mounts.values()), f"nothing is mounted where {file} is")
@@ -444,9 +453,48 @@ def check_overlay(folder):
     return things
 
 
+def check_kubectl(path, things):
+    """What a page does with kubectl is there in the manifests: objects, pods, components, and the program with its settings."""
+    objects = {(thing["kind"].lower(), thing["metadata"]["name"]): thing["spec"] for thing in things if "spec" in thing}
+    for _, spec in [*objects.items()]:
+        for volume in spec.get("template", {}).get("spec", {}).get("volumes", []):
+            if "secret" in volume:
+                objects["secret", volume["secret"]["secretName"]] = {}
+    for (kind, name), spec in [*objects.items()]:
+        if kind == "statefulset":
+            objects |= {("pod", f"{name}-{number}"): {} for number in range(spec["replicas"])}
+    components = {labels["app.kubernetes.io/component"] for labels in map(labels_of, things) if "app.kubernetes.io/component" in labels}
+    text = path.read_text().replace("\\\n", " ")
+    for command in re.findall(r"\bkubectl ([^`\n|;]*)", text):
+        place = f"{path}: kubectl {command}"
+        command, _, inside = command.partition(" -- ")
+        # A kind before a slash or a blank; a name alone is that of a pod.
+        named = re.findall(r"(?:\b(\w+)[ /])?(?<![\w-])(perennial-[a-z0-9-]*[a-z0-9])(?![\w$-])", command)
+        for kind, name in named:
+            kind = {"generic": "secret", "tls": "secret", "exec": "pod", "logs": "pod"}.get(kind, kind or "pod")
+            expect(place, (kind, name) in objects, f"the manifests have no {kind} {name}")
+        known = "-n perennial " in command or "--namespace=perennial" in text
+        expect(place, not named or known, "it does not name the namespace")
+        for names in re.findall(r"app\.kubernetes\.io/component (?:not)?in \(([^)]*)\)", command):
+            wrong = set(names.split(", ")) - components
+            expect(place, not wrong, f"the manifests have no component {', '.join(sorted(wrong))}")
+        if inside.startswith("perennial "):
+            words = shlex.split(inside)[1:]
+            check_command(place, words)
+            needs = words[0] in COMMANDS and COMMANDS[words[0]][2] and "--config" not in words
+            expect(place, not needs, "the pod has no PERENNIAL_CONFIG: add --config")
+
+
+def labels_of(thing):
+    return thing["metadata"].get("labels", {})
+
+
 def kubernetes():
     for name in ("small", "large"):
-        check_overlay(DEPLOY / "kubernetes/overlays" / name)
+        things = check_overlay(DEPLOY / "kubernetes/overlays" / name)
+        if name == "small":
+            for path in (DEPLOY / "kubernetes/base/topics.yaml", *sorted((ROOT / "docs").glob("**/*.md"))):
+                check_kubectl(path, things)
     # The component needs a kind that no schema here has: that it renders, and finds the services.
     folder = ROOT / ".build/deploy/monitored"
     folder.mkdir(parents=True, exist_ok=True)
@@ -519,6 +567,32 @@ def systemd():
         expect(folder, seen == {path.name for path in folder.glob("*.service")}, "a unit has no instance with a port")
 
 
+# ---- Runbooks -----------------------------------------------------------------------------------------------------------------------
+
+
+def expanded(text):
+    """As bash expands braces: a{1,2} is a1 a2."""
+    found = re.search(r"(\S*)\{([^{}\s]*,[^{}\s]*)\}(\S*)", text)
+    if not found:
+        return text
+    words = " ".join(found[1] + part + found[3] for part in found[2].split(","))
+    return expanded(text[: found.start()] + words + text[found.end() :])
+
+
+def runbooks():
+    """What a page about an operation does to one process of a worker, it does to each of them."""
+    for path in sorted((ROOT / "docs/operate/runbooks").glob("[a-z]*.md")):
+        if path.name.startswith("perennial-"):
+            continue
+        for block in re.findall(r"^ *```sh\n(.*?)^ *```", path.read_text(), re.M | re.S):
+            text = expanded(block)
+            named = {instance for instance, port in PORTS.items() if re.search(rf"\b({instance}|{port})\b", text)}
+            for worker in WORKERS:
+                every = {instance for instance in PORTS if instance.startswith(f"{worker}@")}
+                missing = " and ".join(sorted(every - named))
+                expect(path, not missing or not named & every, f"a command leaves out {missing}: {block.strip().splitlines()[0]}")
+
+
 # ---- Rules of Prometheus ------------------------------------------------------------------------------------------------------------
 
 
@@ -533,6 +607,44 @@ def prometheus():
     ):
         run = subprocess.run(["promtool", *arguments], capture_output=True, text=True)
         expect(folder, run.returncode == 0, f"promtool {' '.join(map(str, arguments[:2]))}: {run.stdout.strip()} {run.stderr.strip()}")
+    check_labels(folder)
+
+
+def check_labels(folder):
+    """Rules, and series of their tests, have only labels that docs/reference/metrics.md gives a metric. promtool believes any label."""
+    sys.path.insert(0, str(DEPLOY / "grafana"))
+    of_file = importlib.util.spec_from_file_location("dashboards", DEPLOY / "grafana/check.py")
+    dashboards = importlib.util.module_from_spec(of_file)
+    of_file.loader.exec_module(dashboards)
+    known = dashboards.known_metrics()
+    # A target may have a label `environment`: prometheus.yml.
+    known["up"] = ("gauge", {"environment"})
+    rules = [
+        (name, rule)
+        for name in ("recording.yml", "alerts.yml")
+        for group in yaml.safe_load((folder / name).read_text())["groups"]
+        for rule in group["rules"]
+    ]
+    # The first part of the name of a recorded series names its labels.
+    known |= {rule["record"]: ("gauge", set(rule["record"].split(":")[0].split("_"))) for _, rule in rules if "record" in rule}
+    for name, rule in rules:
+        where, text = f"{folder / name}: {rule.get('record') or rule['alert']}", rule["expr"]
+        # A selector of several metrics has the labels of all of them.
+        for selector, names in re.findall(r'({__name__=~"([a-z_|]+)"})', text):
+            metrics = [known[metric] for metric in names.split("|")]
+            known[names.replace("|", "_or_")] = (metrics[0][0], set().union(*(labels for _, labels in metrics)))
+            text = text.replace(selector, names.replace("|", "_or_"))
+        used = re.findall(r"\$labels\.(\w+)", " ".join(rule.get("annotations", {}).values()))
+        dashboards.problems.clear()
+        dashboards.check_query(name, text, " ".join(f"{{{{{label}}}}}" for label in used), known, set())
+        expect(where, not dashboards.problems, "; ".join(words.removeprefix(f"{name}: ") for words in dashboards.problems))
+    for path in sorted(folder.glob("tests/*.yml")):
+        for text in sorted(set(re.findall(r"series: '(.+)'", path.read_text()))):
+            name, _, labels = text.partition("{")
+            whole, added = dashboards.base(name, known)
+            have = known.get(whole, ("", set()))[1] | dashboards.OF_PROMETHEUS | added
+            wrong = set(re.findall(r'(\w+)="', labels)) - have
+            expect(path, whole in known and not wrong, f"{name} does not exist, or has no label {', '.join(sorted(wrong))}")
 
 
 # -------------------------------------------------------------------------------------------------------------------------------------
@@ -542,7 +654,7 @@ if len(sys.argv) != 2:
 KUSTOMIZE = sys.argv[1]
 SETTINGS, COMMANDS = read_settings(), read_commands()
 notes = []
-for check in (settings, docker, compose, kubernetes, systemd, prometheus):
+for check in (settings, docker, compose, kubernetes, systemd, runbooks, prometheus):
     part = check.__name__
     check()
 for note in notes:

@@ -190,6 +190,7 @@ as_root host lintian --allow-root --fail-on error /tmp/new.deb || fail "lintian 
 
 # The same package with a lower version.
 as_root host sh -c 'cd /tmp && dpkg-deb -R new.deb old && sed -i "s/^Version: .*/Version: 0.0.1/" old/DEBIAN/control &&
+    sed -i "s/^version=.*/version=0.0.1/" old/DEBIAN/postinst &&
     dpkg-deb --root-owner-group --build old old.deb >/dev/null && rm -r old'
 
 files_of_host() {
@@ -270,6 +271,12 @@ fi
 rm "$home/host/tmp/systemctl.log"
 as_root host env "$running" dpkg --configure -a >"$home/host.log" 2>&1 || fail "it cannot be configured after the cure: $home/host.log"
 [ "$(asked | wc -l)" = 5 ] || fail "it does not restart all units after the cure"
+
+say "a downgrade"
+rm "$home/host/tmp/systemctl.log"
+as_root host env "$running" dpkg -i /tmp/old.deb >"$home/host.log" 2>&1 || fail "the package does not downgrade: $home/host.log"
+[ "$(asked)" = "$(printf 'try-restart perennial-%s.service\n' ingest entitlements@1 churn@1 churn@2 api)" ] ||
+    fail "units are restarted in another order on the way back: $(asked)"
 
 say "remove"
 rm "$home/host/tmp/systemctl.log"

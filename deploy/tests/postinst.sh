@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs deploy/debian/postinst with stand-ins for systemctl and the probe: in which order units are restarted after an upgrade, and when
-# it stops. Needs no root and changes nothing of this machine.
+# Runs deploy/debian/postinst with stand-ins for systemctl and the probe: in which order units are restarted after an upgrade and after a
+# downgrade, and when it stops. Needs dpkg, but no root, and changes nothing of this machine.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -10,8 +10,8 @@ mkdir -p "$work"/{bin,systemd,etc,state}
 cp deploy/debian/instances/*.env "$work/etc/"
 cp deploy/debian/perennial.conf "$work/etc/"
 
-# The same script with other paths, and without pauses.
-sed -e "s#/etc/perennial#$work/etc#g; s#/var/lib/perennial#$work/state#g; s#/run/systemd/system#$work/systemd#g" \
+# The same script as of version 0.2.0, with other paths, and without pauses.
+sed -e 's/@VERSION@/0.2.0/' -e "s#/etc/perennial#$work/etc#g; s#/var/lib/perennial#$work/state#g; s#/run/systemd/system#$work/systemd#g" \
     -e "s#/usr/lib/perennial/probe#$work/bin/probe#g; s#sleep [0-9]*#sleep 0#" deploy/debian/postinst >"$work/postinst"
 
 cat >"$work/bin/systemctl" <<'END'
@@ -33,8 +33,8 @@ END
 printf '#!/bin/sh\n' | tee "$work/bin/getent" "$work/bin/chown" >"$work/bin/adduser"
 chmod 755 "$work"/bin/*
 
-# upgrade FROM BROKEN UNREADY EXIT UNIT...: the exit code, and the units that are restarted, in order.
-upgrade() {
+# install_over FROM BROKEN UNREADY EXIT UNIT...: the exit code, and the units that are restarted, in order.
+install_over() {
     local from=$1 broken=$2 unready=$3 expected=$4 code=0
     shift 4
     : >"$work/log"
@@ -49,9 +49,14 @@ upgrade() {
     fi
 }
 
-upgrade '' '' '' 0
-upgrade 0.1.0 '' '' 0 api entitlements@2 churn@1 churn@2 consumption@1 ingest
-upgrade 0.1.0 perennial-churn@1.service '' 1 api entitlements@2 churn@1
-upgrade 0.1.0 '' churn@2 1 api entitlements@2 churn@1 churn@2
+install_over '' '' '' 0
+install_over 0.1.0 '' '' 0 api entitlements@2 churn@1 churn@2 consumption@1 ingest
+install_over 0.1.0 perennial-churn@1.service '' 1 api entitlements@2 churn@1
+install_over 0.1.0 '' churn@2 1 api entitlements@2 churn@1 churn@2
 # The copy of the read API may take longer than the package waits.
-upgrade 0.1.0 '' api 0 api entitlements@2 churn@1 churn@2 consumption@1 ingest
+install_over 0.1.0 '' api 0 api entitlements@2 churn@1 churn@2 consumption@1 ingest
+# The same version again.
+install_over 0.2.0 '' '' 0 api entitlements@2 churn@1 churn@2 consumption@1 ingest
+# Back from later versions: writers before readers.
+install_over 0.3.0 '' '' 0 ingest entitlements@2 churn@1 churn@2 consumption@1 api
+install_over 0.10.0 perennial-churn@1.service '' 1 ingest entitlements@2 churn@1

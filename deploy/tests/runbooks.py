@@ -280,6 +280,8 @@ def run_page(scene, name, counts):
                 print(f"\n{where}: {fault}\n\n{block.text}\n--- its output\n{shell.output()[-6000:]}\n--- the processes\n{scene.state()}\n")
                 return False
             counts["run"] += 1
+        # At the end of every page all processes run.
+        scene.wait_ready()
         return True
     finally:
         shell.close()
@@ -310,7 +312,7 @@ class Installation:
         def texts(folder):
             return {file.name: file.read_bytes() for file in folder.iterdir()}
 
-        scene.stop("consumption@2")
+        scene.stop("consumption@3")
         if texts(etc) != texts(self.files):
             scene.stop(*RUNNING)
             shutil.rmtree(etc)

@@ -46,9 +46,11 @@ PORTS = {
     "consumption@1": 9469,
     "consumption@2": 9470,
     "api": 9471,
+    # Only while the page scale-out-and-in runs.
+    "consumption@3": 9472,
 }
-# One process of consumption, as the pages have it.
-RUNNING = [name for name in PORTS if name != "consumption@2"]
+# As deploy/debian/instances and the pages have it.
+RUNNING = [name for name in PORTS if name != "consumption@3"]
 INGEST, API = 8443, 8080
 
 # Two threads of a worker, and a third process of consumption, have partitions. More would only take time.
