@@ -5,7 +5,7 @@
 # rebuild everything.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
-.PHONY: help setup build release demo deb test soak simulate whole many floods deploy-check deploy-test lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo deb test test-trixie soak simulate whole many floods deploy-check deploy-test lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -38,6 +38,9 @@ test: build ## runs the tests that every change needs; tests on a real broker ne
 soak: build ## runs the tests that take long: kills, broker failures, replays and floods on a real broker, and 300 simulated seeds
 	@Tests/Interop/setup.sh
 	@Tests/run.sh soak
+
+test-trixie: setup ## builds and tests with the libraries of Debian 13, in a chroot; needs root; TARGET=soak
+	@TARGET='$(TARGET)' Tests/trixie.sh
 
 simulate: setup ## runs the workers in a simulation with faults, 300 seeds; SEED=n repeats one run, SEEDS=10000 runs more seeds
 	@SEED='$(SEED)' SEEDS='$(SEEDS)' Tests/simulate.sh
