@@ -23,6 +23,8 @@ inside() {
     mount --bind "$folder/build" "$system/source/.build"
     if [ -n "${KAFKA_HOME:-}" ]; then mount --bind "$KAFKA_HOME" "$system/kafka"; fi
     mount -t proc proc "$system/proc"
+    # A test needs a folder that not even root can write to.
+    mount -t sysfs -o ro sysfs "$system/sys"
     mount --rbind /dev "$system/dev"
     cp /etc/resolv.conf "$system/etc/resolv.conf"
     local java=
