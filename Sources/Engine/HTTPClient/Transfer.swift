@@ -18,7 +18,9 @@ final class Transfer {
     /// The error that a callback found; the library itself knows only that the callback failed.
     private var objection: HTTPClientFault?
     /// true: part of the request may have been written.
-    private var hasBegun = false
+    private(set) var hasBegun = false
+    /// true: since it began, the transfers that wait for a connection have looked again.
+    var hasWokenOthers = false
     private let end: Deadline
 
     /// Byte limit of all heads of one answer: more than servers send, and less than the library would accept.
