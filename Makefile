@@ -86,7 +86,7 @@ fuzz: setup ## runs every parser on generated input, FUZZ_SECONDS=10 for each; T
 mutants: setup ## removes or changes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SINCE=commit, MOST=15, LANES=2
 	@LANES='$(LANES)' GROUP='$(GROUP)' ONE='$(ONE)' SINCE='$(SINCE)' MOST='$(MOST)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, soak, simulation, whole, many, deploy, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, trixie, soak, simulation, whole, many, deploy, mutants, fuzz or bench
 	@PART='$(PART)' GROUP='$(GROUP)' Tests/nightly.sh
 
 clean: ## removes what was built

@@ -16,11 +16,13 @@ fail() {
 
 # Runs in a mount namespace and a process namespace of its own: when it ends, nothing of it is left mounted or running.
 inside() {
-    mkdir -p "$folder/build" "$system"/{source,kafka,opt/swift}
+    mkdir -p "$folder"/build{,/fuzz,/benchmarks} Tests/{Fuzz,Benchmarks}/.build "$system"/{source,kafka,opt/swift}
     mount --bind "$1" "$system/opt/swift"
     mount --bind "$PWD" "$system/source"
     # Objects of another Debian do not fit.
     mount --bind "$folder/build" "$system/source/.build"
+    mount --bind "$folder/build/fuzz" "$system/source/Tests/Fuzz/.build"
+    mount --bind "$folder/build/benchmarks" "$system/source/Tests/Benchmarks/.build"
     if [ -n "${KAFKA_HOME:-}" ]; then mount --bind "$KAFKA_HOME" "$system/kafka"; fi
     mount -t proc proc "$system/proc"
     # A test needs a folder that not even root can write to.
@@ -31,14 +33,14 @@ inside() {
     if [ -n "${KAFKA_HOME:-}" ]; then java=openjdk-21-jre-headless; fi
     # shellcheck disable=SC2016 # the shell inside expands these
     chroot "$system" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/opt/swift/usr/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        JAVA="$java" ${KAFKA_HOME:+KAFKA_HOME=/kafka} TARGET="${TARGET:-test}" bash -euo pipefail -c '
+        JAVA="$java" ${KAFKA_HOME:+KAFKA_HOME=/kafka} bash -euo pipefail -c '
             cd /source
             deploy/install.sh toolchain
             if [ -n "$JAVA" ]; then apt-get -q -y install --no-install-recommends "$JAVA"; fi
             make setup
             # The repository belongs to whoever has cloned it.
             git config --global --replace-all safe.directory /source
-            make "$TARGET"'
+            make "$1"' trixie "${TARGET:-test}"
 }
 
 if [ "${1:-}" = --inside ]; then
