@@ -5,7 +5,7 @@
 # rebuild everything.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
-.PHONY: help setup build release demo deb test soak simulate whole many floods deploy-check deploy-test lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo deb test test-trixie soak simulate whole many floods deploy-check deploy-test lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -38,6 +38,9 @@ test: build ## runs the tests that every change needs; tests on a real broker ne
 soak: build ## runs the tests that take long: kills, broker failures, replays and floods on a real broker, and 300 simulated seeds
 	@Tests/Interop/setup.sh
 	@Tests/run.sh soak
+
+test-trixie: setup ## builds and tests with the libraries of Debian 13, in a chroot; needs root; TARGET=soak
+	@TARGET='$(TARGET)' Tests/trixie.sh
 
 simulate: setup ## runs the workers in a simulation with faults, 300 seeds; SEED=n repeats one run, SEEDS=10000 runs more seeds
 	@SEED='$(SEED)' SEEDS='$(SEEDS)' Tests/simulate.sh
@@ -83,7 +86,7 @@ fuzz: setup ## runs every parser on generated input, FUZZ_SECONDS=10 for each; T
 mutants: setup ## removes or changes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SINCE=commit, MOST=15, LANES=2
 	@LANES='$(LANES)' GROUP='$(GROUP)' ONE='$(ONE)' SINCE='$(SINCE)' MOST='$(MOST)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, soak, simulation, whole, many, deploy, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, trixie, soak, simulation, whole, many, deploy, mutants, fuzz or bench
 	@PART='$(PART)' GROUP='$(GROUP)' Tests/nightly.sh
 
 clean: ## removes what was built

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly table=Tests/nightly.md
-readonly parts=(tests soak simulation whole many deploy mutants fuzz bench)
+readonly parts=(tests trixie soak simulation whole many deploy mutants fuzz bench)
 readonly logs=.build/nightly
 # Five times the rounds of `make test`: a race that shows once in a few hundred kills is found within a few nights.
 readonly kill_rounds=40
@@ -17,8 +17,11 @@ fail() {
 }
 
 # The figures of each part, from the output of its Makefile target.
-figures_of_tests() { printf '%d tests, %d kill rounds' "$(grep -cE '^([a-z]+: )?✔ Test ".*passed')" "$kill_rounds"; }
+passed_tests() { grep -cE '^([a-z]+: )?✔ Test ".*passed'; }
+figures_of_tests() { printf '%d tests, %d kill rounds' "$(passed_tests)" "$kill_rounds"; }
 figures_of_soak() { figures_of_tests; }
+# Inside of the chroot there are as many kill rounds as in make test.
+figures_of_trixie() { printf '%d tests' "$(passed_tests)"; }
 figures_of_fuzz() { awk '/^fuzz: / { runs += $3 } END { printf "%d inputs", runs }'; }
 figures_of_mutants() { tail -n 1; }
 # The test prints "whole: 19000 subscriptions, ..." at its end.
@@ -82,6 +85,7 @@ for part in ${PART:-${parts[@]}}; do
         for group in ${GROUP:-$(cd Tests/Mutants && printf '%s\n' */)}; do GROUP=${group%/} run "mutants/${group%/}" mutants mutants; done
         ;;
     tests) run tests tests test ;;
+    trixie) run trixie trixie test-trixie ;;
     simulation) run simulation simulation simulate ;;
     deploy) run deploy deploy deploy-test ;;
     *) run "$part" "$part" "$part" ;;

@@ -149,13 +149,13 @@ extension RealBroker {
             let cluster = try await Self.starting.value
             let servers = try #require(cluster.saslServers)
             let scratch = try ScratchDirectory("password")
-            func check(_ password: String) async throws -> (ProgramResult, Duration) {
+            func check(_ password: String, _ mechanism: String = "PLAIN") async throws -> (ProgramResult, Duration) {
                 let path = try scratch.write(password + "\n", to: "password")
                 let start = ContinuousClock.now
                 let outcome = try await perennial(
                     [
                         "check", "--topic.prefix", "signed-in", "--kafka.security.protocol", "sasl_plaintext",
-                        "--kafka.sasl.mechanisms", "PLAIN", "--kafka.sasl.username", Self.credentials.user,
+                        "--kafka.sasl.mechanisms", mechanism, "--kafka.sasl.username", Self.credentials.user,
                         "--kafka.sasl.password", "file:\(path)",
                     ], servers: servers)
                 return (outcome, start.duration(to: .now))
@@ -167,6 +167,21 @@ extension RealBroker {
             #expect(wrong.standardOutput.contains("Kafka refuses the credentials: check kafka.sasl.username"))
             #expect(!(wrong.standardOutput + wrong.standardError).contains("wrong-secret"))
             #expect(taken < .seconds(10))
+
+            // Older libraries cannot sign in to Kafka 4 with SCRAM, as perennial version warns.
+            try await cluster.tool(
+                "kafka-configs.sh",
+                [
+                    "--alter", "--entity-type", "users", "--entity-name", Self.credentials.user, "--add-config",
+                    "SCRAM-SHA-512=[password=with-scram]",
+                ])
+            let version = Librdkafka.version.split(whereSeparator: { ".-".contains($0) }).prefix(3).map { Int($0) ?? 0 }
+            let isOlder = version.lexicographicallyPrecedes([2, 6, 1])
+            let isKafka4 = try await cluster.tool("kafka-topics.sh", ["--version"]).contains(#/(?m)^[4-9]\./#)
+            let (scram, _) = try await check("with-scram", "SCRAM-SHA-512")
+            #expect(
+                (scram.code == 0 || scram.standardOutput.contains("ok       kafka  brokers: 1"))
+                    == !(isOlder && isKafka4))
         }
     }
 }

@@ -52,6 +52,8 @@ final class Connection: Sendable {
         /// The length that the head announced; 0 if it announced none.
         var declaredBytes = 0
         var isChunked = false
+        /// The library has taken the end of a chunk's line for a byte of the chunk.
+        var isMisread = false
         /// An answer that is sent after the rest of the body, which is discarded, has arrived.
         var refusal: HTTPResponse?
         var discardedBytes = 0
@@ -163,11 +165,25 @@ final class Connection: Sendable {
         return send(response, thenClose: true)
     }
 
-    /// Why the rest of a body is not accepted; nil: there is room for `bytes` in total.
-    private func objection(_ state: inout State, to bytes: Int) -> HTTPResponse? {
+    /// Why the rest of a body is not accepted; nil: `piece` was read correctly, and there is room for it.
+    private func objection(_ state: inout State, to piece: UnsafeRawBufferPointer) -> HTTPResponse? {
+        if state.isChunked, beginsWithEndOfLine(piece) {
+            state.isMisread = true
+            core.metrics.count(.malformed)
+            return refusal(400, "a chunk has an extension")
+        }
+        let bytes = state.body.count + piece.count
         guard bytes <= core.configuration.maxBodyBytes else { return tooLarge() }
         guard reserve(bytes, &state) else { return buffersFull() }
         return nil
+    }
+
+    /// If a chunk has an extension, libmicrohttpd 1.0.1 takes the LF of the chunk's line for the first byte of the chunk,
+    /// and ends the chunk one byte too early. It hands over its own buffer: before the first byte of a chunk that it has
+    /// read correctly, there is an LF or what the head has left there, but never a CR.
+    private func beginsWithEndOfLine(_ piece: UnsafeRawBufferPointer) -> Bool {
+        guard let start = piece.baseAddress, piece.first == 0x0A else { return false }
+        return (start - 1).load(as: UInt8.self) == 0x0D
     }
 
     /// Why the client need not send a large body that it has announced.
@@ -217,7 +233,7 @@ final class Connection: Sendable {
         let configuration = core.configuration
         return state.withLock { state in
             if case .cut = state.phase { return .NO }
-            if state.refusal == nil, let refusal = objection(&state, to: state.body.count + bytes.count) {
+            if state.refusal == nil, let refusal = objection(&state, to: bytes) {
                 state.refusal = refusal
                 state.discardedBytes = state.body.count
                 dropBody(&state)
@@ -348,7 +364,7 @@ final class Connection: Sendable {
         state.withLock { state in
             if case .reading = state.phase, status >= 400 {
                 core.metrics.count(status: status)
-                core.metrics.count(status == 431 || status == 414 ? .headTooLarge : .malformed)
+                if !state.isMisread { core.metrics.count(status == 431 || status == 414 ? .headTooLarge : .malformed) }
             }
             state.target = ""
             state.request = nil
@@ -356,6 +372,7 @@ final class Connection: Sendable {
             dropBody(&state)
             state.declaredBytes = 0
             state.isChunked = false
+            state.isMisread = false
             state.discardedBytes = 0
             if case .cut = state.phase { return }
             if case .sending(_, let received) = state.phase {
@@ -506,7 +523,8 @@ struct ReceivedHeaders {
     private(set) var headers = HTTPHeaders()
     private(set) var hasFoldedLine = false
     /// A line continues behind a zero byte: C does not see the rest, but other programs would. A line that begins with
-    /// zero bytes ends the head for the library (0.9.75), but not for others.
+    /// zero bytes ends the head for the library (0.9.75), but not for others. From 1.0 on the library itself refuses a
+    /// head with a zero byte; `HeadCheck` tries that.
     private(set) var hasHiddenBytes = false
     /// Address where the version or the last value ended.
     private var lastEnd: UnsafePointer<CChar>?
@@ -521,10 +539,14 @@ struct ReceivedHeaders {
         checkGap(to: head + perennial_httpd_head_bytes(handle.pointer), lineEnds: 2)
     }
 
+    /// From 1.0 on the library leaves a CR and an LF where they were. When its buffer is almost full, it moves what
+    /// follows a head over the end of the last line, so what is there then says nothing about the head.
+    private static let mayHideBytes = Libmicrohttpd.version.hasPrefix("0.")
+
     /// Between two lines there is exactly one line end, whose CR and LF the library has replaced by zero bytes, and
     /// otherwise only blanks. After the last line the end of the empty line follows too.
     private mutating func checkGap(to next: UnsafePointer<CChar>, lineEnds: Int) {
-        guard var place = lastEnd else { return }
+        guard Self.mayHideBytes, var place = lastEnd else { return }
         var bytes = 0
         while place < next {
             switch place.pointee {

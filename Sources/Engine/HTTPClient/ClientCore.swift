@@ -113,6 +113,7 @@ final class ClientCore: Sendable {
         while takeOrders(multi, &transfers) {
             var running: Int32 = 0
             curl_multi_perform(multi.pointer, &running)
+            wakeWaiting(multi, transfers)
             finishEnded(multi, &transfers)
             if ContinuousClock.now >= nextWatch {
                 nextWatch = .now + .seconds(1)
@@ -181,6 +182,22 @@ final class ClientCore: Sendable {
             return
         }
         transfers[transfer.easy] = transfer
+    }
+
+    /// With CURLOPT_PIPEWAIT a transfer waits until a new connection is there, in the hope to share it. If it cannot be
+    /// shared, libcurl (8.14) does not tell those who wait before some transfer ends.
+    private func wakeWaiting(_ multi: MultiHandle, _ transfers: [UnsafeMutableRawPointer: Transfer]) {
+        var hasNew = false
+        var hasWaiting = false
+        for transfer in transfers.values {
+            if !transfer.hasBegun {
+                hasWaiting = true
+            } else if !transfer.hasWokenOthers {
+                hasNew = true
+                transfer.hasWokenOthers = true
+            }
+        }
+        if hasNew, hasWaiting { perennial_curl_wake_waiting(multi.pointer) }
     }
 
     /// A safety net below the library's own time limit: without it, a caller whose answer never comes would wait for

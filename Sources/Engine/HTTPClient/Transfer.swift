@@ -18,7 +18,9 @@ final class Transfer {
     /// The error that a callback found; the library itself knows only that the callback failed.
     private var objection: HTTPClientFault?
     /// true: part of the request may have been written.
-    private var hasBegun = false
+    private(set) var hasBegun = false
+    /// true: since it began, the transfers that wait for a connection have looked again.
+    var hasWokenOthers = false
     private let end: Deadline
 
     /// Byte limit of all heads of one answer: more than servers send, and less than the library would accept.
@@ -58,8 +60,8 @@ final class Transfer {
             (CURLOPT_TIMEOUT_MS, Int((request.timeout ?? configuration.timeout).timeoutMilliseconds)),
             (CURLOPT_SSL_VERIFYPEER, 1),
             (CURLOPT_SSL_VERIFYHOST, 2),
-            (CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2),
-            (CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS),
+            (CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)),
+            (CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS)),
             // Shares a connection of HTTP/2 instead of opening another. With TLS the handshake shows whether that is
             // possible; without it the library would hold every further request until the first one is answered.
             (CURLOPT_PIPEWAIT, request.url.lowercased().hasPrefix("https:") ? 1 : 0),

@@ -62,6 +62,14 @@ static inline CURLMcode perennial_curl_multi_set_number(CURLM *multi, CURLMoptio
     return curl_multi_setopt(multi, option, value);
 }
 
+/// Makes the transfers that wait for a connection look again. The library does so whenever a transfer is removed.
+static inline void perennial_curl_wake_waiting(CURLM *multi) {
+    CURL *none = curl_easy_init();
+    if (!none) return;
+    if (curl_multi_add_handle(multi, none) == CURLM_OK) curl_multi_remove_handle(multi, none);
+    curl_easy_cleanup(none);
+}
+
 /// The next transfer that has ended, and its result; NULL if there is none.
 static inline CURL *perennial_curl_next_ended(CURLM *multi, CURLcode *result) {
     int left;

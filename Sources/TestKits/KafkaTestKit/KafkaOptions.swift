@@ -2,7 +2,7 @@
 
 /// What a test can change. The defaults are right for most tests.
 public struct KafkaOptions: Sendable {
-    /// A user of the additional SASL/PLAIN listener. Only letters, digits, `-` and `_`: the text goes into Java's
+    /// A user of PLAIN at the additional SASL listener. Only letters, digits, `-` and `_`: the text goes into Java's
     /// nested quoting, and no test needs more.
     public struct Credentials: Sendable, Equatable {
         public var user: String
@@ -99,7 +99,10 @@ extension KafkaOptions {
             "broker.heartbeat.interval.ms": "300",
         ]
         if let credentials {
-            values["listener.name.sasl.sasl.enabled.mechanisms"] = "PLAIN"
+            values["listener.name.sasl.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-512"
+            // Users of SCRAM are kept in the cluster: a test adds them with kafka-configs.sh.
+            values["listener.name.sasl.scram-sha-512.sasl.jaas.config"] =
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
             values["listener.name.sasl.plain.sasl.jaas.config"] =
                 "org.apache.kafka.common.security.plain.PlainLoginModule required "
                 + "user_\(credentials.user)=\"\(credentials.password)\";"

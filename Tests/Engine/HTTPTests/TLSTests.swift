@@ -177,7 +177,7 @@ import Testing
             let next = try await Self.makeIdentity("replaced")
             #expect(try server.server.replaceIdentity(next))
             let said = try await request(server, "-tls1_3", "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
-            #expect(said.contains("CN = replaced") && said.contains("hello"), "\(said)")
+            #expect(said.contains(#/CN ?= ?replaced/#) && said.contains("hello"), "\(said)")
             #expect(try open.answer(to: get).status == 200)
             #expect(try !server.server.replaceIdentity(next))
         }
@@ -190,7 +190,7 @@ import Testing
             let mixed = HTTPServer.Identity(certificate: other.certificate, key: identity.key)
             #expect(throws: HTTPServerFault.self) { try server.server.replaceIdentity(mixed) }
             let said = try await request(server, "-tls1_2", "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
-            #expect(said.contains("CN = localhost") && said.contains("hello"), "\(said)")
+            #expect(said.contains(#/CN ?= ?localhost/#) && said.contains("hello"), "\(said)")
         }
     }
 }
