@@ -4,6 +4,8 @@ public enum ZoneFault: Error, Sendable, Equatable, CustomStringConvertible {
     case notAName(String)
     /// The reason contains the path of the file.
     case unreadable(name: String, reason: String, nearest: String?)
+    /// The zone exists, but this machine has no file of it.
+    case notInstalled(name: String, reason: String)
     case unusable(name: String, TZifFault)
 
     public var description: String {
@@ -17,6 +19,9 @@ public enum ZoneFault: Error, Sendable, Equatable, CustomStringConvertible {
         case .unreadable(let name, let reason, nil):
             "no time zone is called \(name.debugDescription): \(reason); use a name such as Europe/Berlin, "
                 + "and install the package tzdata if it is missing"
+        case .notInstalled(let name, let reason):
+            "the data of time zone \(name.debugDescription) is missing: \(reason); install the package tzdata, or "
+                + "tzdata-legacy, which has the old names from Debian 13 on"
         case .unusable(let name, .countsLeapSeconds):
             "the data of time zone \(name.debugDescription) cannot be used: \(TZifFault.countsLeapSeconds); "
                 + "use the zone of the same name without right/"

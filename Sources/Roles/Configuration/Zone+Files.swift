@@ -21,17 +21,26 @@ extension Zone {
         do throws(FileFault) {
             file = try readFile("\(directory)/\(name)", limitBytes: Self.limitFileBytes)
         } catch {
-            throw .unreadable(name: name, reason: error.description, nearest: Self.nearest(to: name, in: directory))
+            throw Self.unreadable(name, error.description, in: directory)
         }
         try self.init(
             name: name, file: file, dataVersion: Self.dataVersion(in: directory) ?? Self.version(of: file))
     }
 
-    /// UTC, or a zone of the machine's list.
-    private static func nearest(to name: String, in directory: String) -> String? {
+    /// Only names that the machine has are proposed: from Debian 13 on, the list also has those of another package.
+    private static func unreadable(_ name: String, _ reason: String, in directory: String) -> ZoneFault {
+        func exists(_ name: String) -> Bool { fileExists("\(directory)/\(name)") }
+        let names = names(in: directory)
+        if names.contains(name), !exists(name) { return .notInstalled(name: name, reason: reason) }
+        let others = names.filter { $0 != name && exists($0) }
+        return .unreadable(name: name, reason: reason, nearest: nearestName(to: name, among: [utc.name] + others))
+    }
+
+    /// Every zone and every alias.
+    private static func names(in directory: String) -> [String] {
         let list = (try? readFile("\(directory)/tzdata.zi", limitBytes: limitListBytes)) ?? []
         // `Z NAME ...` is a zone, `L OTHER NAME` an alias of one.
-        let names = list.split(separator: UInt8(ascii: "\n")).compactMap { line -> String? in
+        return list.split(separator: UInt8(ascii: "\n")).compactMap { line in
             let words = line.split(separator: UInt8(ascii: " "), maxSplits: 3)
             switch (words.first?.first, words.count) {
             case (UInt8(ascii: "Z"), 2...): return String(decoding: words[1], as: UTF8.self)
@@ -39,7 +48,6 @@ extension Zone {
             default: return nil
             }
         }
-        return nearestName(to: name, among: [utc.name] + names.filter { $0 != name })
     }
 
     /// nil if neither of the two files that may contain the version has it. Blocks on the disk.

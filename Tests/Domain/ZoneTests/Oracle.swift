@@ -17,6 +17,9 @@ let zoneNames: [String] = {
     }.sorted()
 }()
 
+/// Those that this machine has. From Debian 13 on, old names are in the package tzdata-legacy.
+let installedZones = zoneNames.filter { FileManager.default.fileExists(atPath: "\(zoneFolder)/\($0)") }
+
 func zoneFile(_ name: String) throws -> [UInt8] {
     try [UInt8](Data(contentsOf: URL(fileURLWithPath: "\(zoneFolder)/\(name)")))
 }

@@ -83,7 +83,7 @@ private let berlin = (try? Data(contentsOf: URL(fileURLWithPath: "\(Zone.directo
     }
 
     @Test(arguments: [
-        ("utc", "UTC"), ("europe/berlin", "Europe/Berlin"), ("Asia/Calcuta", "Asia/Calcutta"), ("CET", nil),
+        ("utc", "UTC"), ("europe/berlin", "Europe/Berlin"), ("Asia/Calcuta", "Asia/Calcutta"), ("us/eastern", nil),
     ])
     func `that are written otherwise are found by their names`(_ name: String, _ meant: String?) throws {
         let list = """
@@ -91,13 +91,23 @@ private let berlin = (try? Data(contentsOf: URL(fileURLWithPath: "\(Zone.directo
             R d 1916 o - Jun 14 23s 1 S
             Z Europe/Berlin 0:53:28 - LMT 1893 Ap
             1 c CE%sT 1980
-            Z CET 1 c CE%sT
             L Asia/Kolkata Asia/Calcutta
+            L America/New_York US/Eastern
             """
-        let folder = try ZoneFolder(["tzdata.zi": Array(list.utf8)])
+        let folder = try ZoneFolder(["tzdata.zi": Array(list.utf8), "Europe/Berlin": [], "Asia/Calcutta": []])
         let fault = #expect(throws: ZoneFault.self) { try Zone(name: name, directory: folder.path) }
         let end = meant.map { "No such file or directory; did you mean \($0)?" } ?? "if it is missing"
         #expect(fault?.description.hasSuffix(end) == true, "\(fault?.description ?? "")")
+    }
+
+    /// As on Debian 13 without tzdata-legacy.
+    @Test func `that are in the list but not on the disk are told with the package that has them`() throws {
+        let list = "# version 2031c\nL America/New_York US/Eastern\n"
+        let folder = try ZoneFolder(["tzdata.zi": Array(list.utf8), "America/New_York": []])
+        let fault = #expect(throws: ZoneFault.self) { try Zone(name: "US/Eastern", directory: folder.path) }
+        let words = "the data of time zone \"US/Eastern\" is missing: cannot read \(folder.path)/US/Eastern: "
+        #expect(fault?.description.hasPrefix(words) == true, "\(fault?.description ?? "")")
+        #expect(fault?.description.contains("tzdata-legacy") == true)
     }
 
     @Test func `that count leap seconds are not taken`() throws {
