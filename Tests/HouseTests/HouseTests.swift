@@ -219,6 +219,24 @@ import Testing
         for name in names { #expect(page.contains("`\(name)`"), "docs/reference/settings.md does not name \(name)") }
     }
 
+    /// Who meets an error finds it in one table.
+    @Test func `has in one table every error of the read API`() throws {
+        let page = try String(
+            contentsOf: repository.appendingPathComponent("docs/reference/read-api.md"), encoding: .utf8)
+        let document = try JSONSerialization.jsonObject(
+            with: Data(contentsOf: repository.appendingPathComponent("docs/reference/read-api.openapi.json")))
+        let start = try #require(page.range(of: "\n## Errors\n"))
+        let end = try #require(page.range(of: "\n## ", range: start.upperBound..<page.endIndex))
+        let table = page[start.upperBound..<end.lowerBound]
+        let all = errors(in: document)
+        #expect(all.count > 9)
+        for error in all.sorted() {
+            #expect(
+                table.contains("\"error\":\"\(error)\"") || table.contains("`\(error)`"),
+                "the table Errors of docs/reference/read-api.md lacks \(error)")
+        }
+    }
+
     /// An operator finds the metric of any alert in the reference, and can alert on any metric of the reference.
     @Test func `has in its reference every metric, and none that is not exposed`() throws {
         let page = try String(
@@ -366,4 +384,13 @@ private func run(_ program: String, _ arguments: String...) throws -> (code: Int
     let words = output.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
     return (process.terminationStatus, String(decoding: words, as: UTF8.self))
+}
+
+/// The values of every member `error` that a schema in this part of an OpenAPI description has.
+private func errors(in part: Any) -> Set<String> {
+    if let list = part as? [Any] { return list.reduce(into: []) { $0.formUnion(errors(in: $1)) } }
+    guard let object = part as? [String: Any] else { return [] }
+    let member = (object["properties"] as? [String: Any])?["error"] as? [String: Any]
+    let own = member?["enum"] as? [String] ?? [member?["const"] as? String].compactMap { $0 }
+    return object.values.reduce(into: Set(own)) { $0.formUnion(errors(in: $1)) }
 }

@@ -455,15 +455,16 @@ def check_overlay(folder):
 
 def check_kubectl(path, things):
     """What a page does with kubectl is there in the manifests: objects, pods, components, and the program with its settings."""
-    objects = {(thing["kind"].lower(), thing["metadata"]["name"]): thing["spec"] for thing in things if "spec" in thing}
-    for _, spec in [*objects.items()]:
-        for volume in spec.get("template", {}).get("spec", {}).get("volumes", []):
-            if "secret" in volume:
-                objects["secret", volume["secret"]["secretName"]] = {}
-    for (kind, name), spec in [*objects.items()]:
+    objects, components = set(), set()
+    for thing in things:
+        kind, name, spec = thing["kind"].lower(), thing["metadata"]["name"], thing.get("spec", {})
+        objects.add((kind, name))
+        components.add(thing["metadata"].get("labels", {}).get("app.kubernetes.io/component"))
         if kind == "statefulset":
-            objects |= {("pod", f"{name}-{number}"): {} for number in range(spec["replicas"])}
-    components = {labels["app.kubernetes.io/component"] for labels in map(labels_of, things) if "app.kubernetes.io/component" in labels}
+            objects |= {("pod", f"{name}-{number}") for number in range(spec["replicas"])}
+        # Operators make the secrets.
+        volumes = spec.get("template", {}).get("spec", {}).get("volumes", [])
+        objects |= {("secret", volume["secret"]["secretName"]) for volume in volumes if "secret" in volume}
     text = path.read_text().replace("\\\n", " ")
     for command in re.findall(r"\bkubectl ([^`\n|;]*)", text):
         place = f"{path}: kubectl {command}"
@@ -483,10 +484,6 @@ def check_kubectl(path, things):
             check_command(place, words)
             needs = words[0] in COMMANDS and COMMANDS[words[0]][2] and "--config" not in words
             expect(place, not needs, "the pod has no PERENNIAL_CONFIG: add --config")
-
-
-def labels_of(thing):
-    return thing["metadata"].get("labels", {})
 
 
 def kubernetes():
