@@ -166,6 +166,7 @@ import Testing
     @Test func `of silent connections gives way to others`() async throws {
         let server = try TestServer {
             $0.maxConnections = 20
+            $0.crowdedDeadline = .seconds(60)
             $0.greetingDeadline = .seconds(60)
             $0.headDeadline = .seconds(60)
             $0.requestDeadline = .seconds(60)
