@@ -535,7 +535,7 @@ def systemd():
         shutil.copytree(folder, units)
         for target in pathlib.Path("/usr/lib/systemd/system").glob("*.target"):
             shutil.copy(target, units, follow_symlinks=True)
-        for program in ("usr/bin/perennial", "bin/kill"):
+        for program in ("usr/bin/perennial", "bin/sh"):
             (root / program).parent.mkdir(parents=True, exist_ok=True)
             (root / program).write_text("#!/bin/sh\n")
             (root / program).chmod(0o755)
