@@ -11,7 +11,7 @@ strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 help: ## shows this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## installs what a Debian 12 machine with a Swift toolchain lacks (deploy/debian-packages.txt)
+setup: ## installs what a Debian 12 or 13 machine with a Swift toolchain lacks (deploy/debian-packages.txt)
 	@deploy/setup.sh
 
 build: setup ## builds the product and its tests; warnings are errors

@@ -387,16 +387,18 @@ let strict: [SwiftSetting] = [
 let namedTests = Context.environment["PERENNIAL_TESTS"].map { $0.split(separator: ",").map(String.init) }
 let wantedTests = tests.filter { namedTests?.contains($0.name) ?? true }
 
+let inC: Set = ["CCrypto", "CLoad", "CPlatform", "CRocksDBVersion", "CSIMDJSON", "CTestKit", "ClockShift"]
 let all = system + values + domain + engine + roles + testSupport + wantedTests
 for target in all where target.type != .system {
     target.swiftSettings = (target.swiftSettings ?? []) + strict
-    // Ends the process if a C library call overruns a buffer of known size; it needs the optimiser. Only for targets in C, whose names
-    // begin as CCrypto does: Swift knows no such sizes, and the headers of Debian 13 then have two functions of one name for it.
-    let isInC = target.name.first == "C" && target.name.dropFirst().first?.isUppercase == true
-    let fortified: [CSetting] = isInC ? [.define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release))] : []
-    let fortifiedCXX: [CXXSetting] = isInC ? [.define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release))] : []
-    target.cSettings = [.define("_GNU_SOURCE"), .treatAllWarnings(as: .error)] + fortified
-    target.cxxSettings = [.treatAllWarnings(as: .error)] + fortifiedCXX
+    target.cSettings = [.define("_GNU_SOURCE"), .treatAllWarnings(as: .error)]
+    target.cxxSettings = [.treatAllWarnings(as: .error)]
+    // Ends the process if a C library call overruns a buffer of known size; it needs the optimiser. Swift knows no such sizes, and with
+    // this the headers of Debian 13 have two functions of one name for it.
+    if inC.contains(target.name) {
+        target.cSettings?.append(.define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release)))
+        target.cxxSettings?.append(.define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release)))
+    }
 }
 
 let package = Package(

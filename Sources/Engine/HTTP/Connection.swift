@@ -167,7 +167,7 @@ final class Connection: Sendable {
 
     /// Why the rest of a body is not accepted; nil: `piece` was read correctly, and there is room for it.
     private func objection(_ state: inout State, to piece: UnsafeRawBufferPointer) -> HTTPResponse? {
-        if state.isChunked, beginsWithEndOfLine(piece) {
+        if Self.misreadsExtensions, state.isChunked, beginsWithEndOfLine(piece) {
             state.isMisread = true
             core.metrics.count(.malformed)
             return refusal(400, "a chunk has an extension")
@@ -177,6 +177,8 @@ final class Connection: Sendable {
         guard reserve(bytes, &state) else { return buffersFull() }
         return nil
     }
+
+    private static let misreadsExtensions = Libmicrohttpd.version == "1.0.1"
 
     /// If a chunk has an extension, libmicrohttpd 1.0.1 takes the LF of the chunk's line for the first byte of the chunk,
     /// and ends the chunk one byte too early. It hands over its own buffer: before the first byte of a chunk that it has

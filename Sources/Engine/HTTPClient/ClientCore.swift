@@ -187,17 +187,10 @@ final class ClientCore: Sendable {
     /// With CURLOPT_PIPEWAIT a transfer waits until a new connection is there, in the hope to share it. If it cannot be
     /// shared, libcurl (8.14) does not tell those who wait before some transfer ends.
     private func wakeWaiting(_ multi: MultiHandle, _ transfers: [UnsafeMutableRawPointer: Transfer]) {
-        var hasNew = false
-        var hasWaiting = false
-        for transfer in transfers.values {
-            if !transfer.hasBegun {
-                hasWaiting = true
-            } else if !transfer.hasWokenOthers {
-                hasNew = true
-                transfer.hasWokenOthers = true
-            }
+        for transfer in transfers.values where !transfer.hasWokenOthers {
+            transfer.hasWokenOthers = true
+            if transfers.count > 1 { perennial_curl_wake_waiting(multi.pointer) }
         }
-        if hasNew, hasWaiting { perennial_curl_wake_waiting(multi.pointer) }
     }
 
     /// A safety net below the library's own time limit: without it, a caller whose answer never comes would wait for

@@ -18,9 +18,9 @@ final class Transfer {
     /// The error that a callback found; the library itself knows only that the callback failed.
     private var objection: HTTPClientFault?
     /// true: part of the request may have been written.
-    private(set) var hasBegun = false
-    /// true: since it began, the transfers that wait for a connection have looked again.
-    var hasWokenOthers = false
+    private var hasBegun = false
+    /// true: since its last attempt began, a transfer that waits for a connection was woken.
+    var hasWokenOthers = true
     private let end: Deadline
 
     /// Byte limit of all heads of one answer: more than servers send, and less than the library would accept.
@@ -154,6 +154,8 @@ final class Transfer {
     fileprivate func mayBegin() -> Bool {
         guard let mayBegin = order.request.mayBegin, !mayBegin() else {
             hasBegun = true
+            // A repeated attempt may be a new connection, too.
+            hasWokenOthers = false
             return true
         }
         // The server may have read an earlier attempt before the connection ended.

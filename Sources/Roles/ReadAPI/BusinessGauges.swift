@@ -79,6 +79,8 @@ struct BusinessBoard {
     private let metrics: Metrics
     private let environment: String
     private let products: ProductGroups
+    /// Groups that have a name of their own. They keep it, so that a series keeps its meaning.
+    private var named: Set<Name> = []
     private var shown: Set<Series> = []
     private let openRefunds: Gauge
     private let refundMargin: Gauge
@@ -100,7 +102,7 @@ struct BusinessBoard {
     }
 
     mutating func show(_ shelf: Shelf, at elapsed: Duration, now: Int64, dayOf: (Int64) -> CivilDay) {
-        // While a copy is being built, the totals grow from zero. No answer uses them then.
+        // While a copy is being built, the totals grow from zero. Whenever there are no answers, the figures stay as they are.
         if shelf.isAnswering(at: elapsed), let table = shelf.totals.reading?.table { show(table, today: dayOf(now)) }
         let deadlines = shelf.copies.compactMap { $0.openRefundDeadlines(after: now) }
         // Some copy cannot be read now: a smaller number would look like an improvement.
@@ -110,14 +112,14 @@ struct BusinessBoard {
     }
 
     private mutating func show(_ table: CellTable, today: CivilDay) {
-        // The first groups have names of their own, in the order of these names: two replicas name the same groups, whenever they
-        // were started.
+        // Sorted, so that two replicas whose first complete copies have the same groups name the same ones.
         let groups = BusinessFigures.groups(table, today: today) { bundleId, productId in
             Name(app: bundleId.description, group: products.group(bundleId.description, productId.description))
         }.sorted { ($0.key.app, $0.key.group) < ($1.key.app, $1.key.group) }
         var values: [Series: Double] = [:]
-        for (place, (name, figures)) in groups.enumerated() {
-            let shown = place < Self.limitGroups ? name : Name(app: Self.other, group: Self.other)
+        for (name, figures) in groups {
+            if named.count < Self.limitGroups { named.insert(name) }
+            let shown = named.contains(name) ? name : Name(app: Self.other, group: Self.other)
             for (figure, value) in Self.values(figures) {
                 values[Series(name: shown, figure: figure), default: 0] += value
             }

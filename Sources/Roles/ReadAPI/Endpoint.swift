@@ -324,9 +324,10 @@ extension HTTPResponse {
 }
 
 extension HTTPHeaders {
-    /// CSV is named, and JSON has no greater weight.
+    /// CSV is named, and JSON has no greater weight, by its name or by a range.
     fileprivate var prefersCSV: Bool {
         guard let csv = weight(of: "text/csv", in: "Accept"), csv > 0 else { return false }
-        return csv >= weight(of: "application/json", in: "Accept") ?? 0
+        let json = ["application/json", "application/*", "*/*"].lazy.compactMap { weight(of: $0, in: "Accept") }.first
+        return csv >= json ?? 0
     }
 }

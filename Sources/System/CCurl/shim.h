@@ -62,7 +62,7 @@ static inline CURLMcode perennial_curl_multi_set_number(CURLM *multi, CURLMoptio
     return curl_multi_setopt(multi, option, value);
 }
 
-/// Makes the transfers that wait for a connection look again. The library does so whenever a transfer is removed.
+/// Makes a transfer that waits for a connection look again. The library does so whenever a transfer is removed.
 static inline void perennial_curl_wake_waiting(CURLM *multi) {
     CURL *none = curl_easy_init();
     if (!none) return;

@@ -146,14 +146,15 @@ import Zone
         #expect(lines.count == 4 && lines.last?.isEmpty == true)
         #expect(lines[0].hasPrefix("day,currency,final,activeAtEnd,"))
         #expect(lines[1].hasPrefix("2026-02-01,EUR,0,1,") && lines[2].hasPrefix("2026-02-01,USD,0,1,"))
-        for accept in ["application/json, text/csv", "application/json;q=0.5, text/csv;q=0.51"] {
+        for accept in ["application/json, text/csv", "application/json;q=0.5, text/csv;q=0.51, */*", "text/csv, */*"] {
             #expect(ask(rig, query, ["Accept": accept]).headers["Content-Type"] != "application/json", "\(accept)")
         }
         let days = ask(rig, query, ["Accept": "application/json;q=0.5, text/csv"])
         #expect(String(decoding: days.body, as: UTF8.self).split(separator: "\r\n").count == 1 + 2 * 28)
         let refused = [
             "application/json", "*/*", "text/csv;q=0", "text/csvx", "application/json, text/csv;q=0.9",
-            "text/csv;q=0.25, application/json;q=0.251",
+            "text/csv;q=0.25, application/json;q=0.251", "text/csv;q=0.5, */*",
+            "application/*;q=0.6, text/csv;q=0.5, */*;q=0.1",
         ]
         for accept in refused {
             #expect(ask(rig, query, ["Accept": accept]).headers["Content-Type"] == "application/json", "\(accept)")

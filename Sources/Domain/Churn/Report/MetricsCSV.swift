@@ -28,7 +28,7 @@ public struct MetricsCSV: Sendable {
 
     /// Protects text that begins like a formula, because spreadsheet programs would evaluate it.
     public static func quoted(_ text: String) -> String {
-        // Not the first Character: one with an accent begins with another scalar.
+        // Not the first Character: with an accent "=" is another Character, but spreadsheet programs still see it.
         let text = text.unicodeScalars.first.map { "=+-@\t\r".unicodeScalars.contains($0) } == true ? "'" + text : text
         guard text.unicodeScalars.contains(where: { ",\"\r\n".unicodeScalars.contains($0) }) else { return text }
         return "\"" + text.replacing("\"", with: "\"\"") + "\""
