@@ -497,6 +497,13 @@ final class Connection: Sendable {
         }
     }
 
+    /// The server has shut the socket down.
+    var isCut: Bool {
+        state.withLock { state in
+            if case .cut = state.phase { true } else { false }
+        }
+    }
+
     /// Closes the connection to make room for others. Does nothing if a request has arrived meanwhile.
     func cutIfSpare() {
         state.withLock { state in

@@ -88,7 +88,9 @@ final class ServerCore: Sendable {
     /// longest are closed, but none of preferred clients. So nobody can keep others out by opening connections and
     /// leaving them idle.
     private func makeRoom(among open: [Connection]) {
-        let excess = open.count - configuration.maxConnections * Self.fullPercent / 100
+        // A connection that was cut is open until its thread has closed it, which may take longer than a sweep.
+        let staying = open.count { !$0.isCut }
+        let excess = staying - configuration.maxConnections * Self.fullPercent / 100
         guard excess > 0 else { return }
         let spare = open.filter { !$0.isPreferred }.compactMap { connection in
             connection.spareSince.map { (since: $0, connection) }

@@ -340,8 +340,8 @@ import Testing
         let server = try TestServer { $0.idleTimeout = .milliseconds(300) }
         defer { server.stop() }
         let client = try server.client()
-        #expect(try client.get("/").status == 200)
         let begin = ContinuousClock.now
+        #expect(try client.get("/").status == 200)
         #expect(try client.readToEnd() == "")
         #expect(begin.duration(to: .now) > .milliseconds(250))
         #expect(server.refused("timed_out") == 0)
@@ -368,6 +368,43 @@ import Testing
         for client in idle[2...] { #expect(try client.get("/").status == 200) }
         holder.take()[0].responder.respond(.text(200, "held"))
         #expect(try held.answer().text == "held\n")
+    }
+
+    @Test func `closes no more connections while a busy thread has not closed those that were cut`() throws {
+        let release = (Latch(), Latch())
+        defer { release.1.open() }
+        var router = echo
+        for (path, latch) in [("/first", release.0), ("/second", release.1)] {
+            router.get(path) { _ in
+                latch.wait(for: .seconds(10))
+                return .text(200, "released")
+            }
+        }
+        let server = try TestServer(router) { $0.maxConnections = 20 }
+        defer { server.stop() }
+        func open(_ count: Int) throws -> [RawClient] {
+            try (0..<count).map { _ in
+                let client = try server.client()
+                #expect(try client.get("/").status == 200)
+                return client
+            }
+        }
+        // Each of two threads takes half of the connections. While one is busy, the other takes all that come.
+        let other = try server.client()
+        other.sendGet("/first")
+        pause(for: .milliseconds(100))
+        let oldest = try open(10)
+        release.0.open()
+        #expect(try other.answer().status == 200)
+        oldest[9].sendGet("/second")
+        pause(for: .milliseconds(100))
+        let last = try open(9)
+        for client in oldest[..<2] { #expect(try client.readToEnd() == "") }
+        // Time for some more sweeps.
+        pause(for: .milliseconds(200))
+        release.1.open()
+        #expect(try oldest[9].answer().status == 200)
+        for client in oldest[2...] + [other] + last { #expect(try client.get("/").status == 200) }
     }
 
     @Test func `closes after an answer that ends the connection, when it has read the body`() throws {

@@ -110,11 +110,15 @@ import Testing
     }
 
     @Test func `frees the port for the next`() throws {
-        let first = try TestServer()
-        let address = first.server.address
-        #expect(try first.client().get("/").status == 200)
-        first.stop()
-        let second = try TestServer { $0.address = address }
+        func successor() throws -> TestServer? {
+            let first = try TestServer()
+            let address = first.server.address
+            #expect(try first.client().get("/").status == 200)
+            first.stop()
+            return try? TestServer { $0.address = address }
+        }
+        // Any test that runs at the same time may be given the port in between.
+        let second = try #require(try successor() ?? successor() ?? successor())
         #expect(try second.client().get("/").status == 200)
         second.stop()
         #expect(second.stop())
