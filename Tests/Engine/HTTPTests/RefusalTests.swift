@@ -371,15 +371,11 @@ import Testing
     }
 
     @Test func `closes no more connections while a busy thread has not closed those that were cut`() throws {
-        let release = (Latch(), Latch())
-        defer { release.1.open() }
+        let (first, second) = (Blockade(), Blockade())
+        defer { second.release() }
         var router = echo
-        for (path, latch) in [("/first", release.0), ("/second", release.1)] {
-            router.get(path) { _ in
-                latch.wait(for: .seconds(10))
-                return .text(200, "released")
-            }
-        }
+        router.get("/first") { _ in first.pass() }
+        router.get("/second") { _ in second.pass() }
         let server = try TestServer(router) { $0.maxConnections = 20 }
         defer { server.stop() }
         func open(_ count: Int) throws -> [RawClient] {
@@ -392,19 +388,34 @@ import Testing
         // Each of two threads takes half of the connections. While one is busy, the other takes all that come.
         let other = try server.client()
         other.sendGet("/first")
-        pause(for: .milliseconds(100))
+        #expect(first.waitForRequest())
         let oldest = try open(10)
-        release.0.open()
+        first.release()
         #expect(try other.answer().status == 200)
         oldest[9].sendGet("/second")
-        pause(for: .milliseconds(100))
+        #expect(second.waitForRequest())
         let last = try open(9)
         for client in oldest[..<2] { #expect(try client.readToEnd() == "") }
         // Time for some more sweeps.
         pause(for: .milliseconds(200))
-        release.1.open()
+        second.release()
         #expect(try oldest[9].answer().status == 200)
         for client in oldest[2...] + [other] + last { #expect(try client.get("/").status == 200) }
+    }
+
+    /// Holds up the thread that brings a request.
+    private struct Blockade {
+        private let arrival = Latch()
+        private let end = Latch()
+
+        func pass() -> HTTPResponse {
+            arrival.open()
+            end.wait(for: .seconds(10))
+            return .text(200, "released")
+        }
+
+        func waitForRequest() -> Bool { arrival.wait(for: .seconds(10)) }
+        func release() { end.open() }
     }
 
     @Test func `closes after an answer that ends the connection, when it has read the body`() throws {
