@@ -21,6 +21,10 @@ final class TestServer: Sendable {
         let log = Log()
         self.log = log
         var configuration = HTTPServer.Configuration(name: "test", address: ListenAddress("127.0.0.1:0")!)
+        // A test may pause between two steps of a client. Those that are about a limit set it.
+        configuration.greetingDeadline = patience
+        configuration.headDeadline = patience
+        configuration.requestDeadline = patience
         // Tests that stop a server with idle clients must not wait a second for them.
         configuration.drainGrace = .milliseconds(100)
         adjust(&configuration)
@@ -28,9 +32,7 @@ final class TestServer: Sendable {
     }
 
     var port: UInt16 { server.address.port }
-    func client(timeoutSeconds: Int = 10) throws -> RawClient {
-        try RawClient(port: port, timeoutSeconds: timeoutSeconds)
-    }
+    func client() throws -> RawClient { try RawClient(port: port) }
 
     @discardableResult
     func stop(_ duration: Duration = patience) -> Bool { server.stop(by: Deadline(after: duration)) }
