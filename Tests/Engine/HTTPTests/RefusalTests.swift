@@ -56,10 +56,11 @@ import Testing
         #expect(said.hasPrefix("HTTP/1.1 \(status) ") && !said.contains("hello"), "\(said)")
         // For a length that is not a number the library sends a page of its own, with its head twice (0.9.75).
         #expect(said.ranges(of: "HTTP/1.1 ").count == 1 || said.hasSuffix("</html>"), "\(said)")
-        #expect(server.answered("4xx") == 1)
+        // An answer of the library itself is counted when its client may have seen it already.
         try await waitUntil("the refusal is counted") {
             (server.refused("malformed") ?? 0) + (server.refused("body_too_large") ?? 0) == 1
         }
+        #expect(server.answered("4xx") == 1)
     }
 
     /// The bytes after the head of a chunked request with the body "hello".
@@ -150,7 +151,7 @@ import Testing
     }
 
     @Test func `gives a chunk no more than the time of a request, whatever size it announces`() async throws {
-        let server = try TestServer { $0.requestDeadline = .milliseconds(300) }
+        let server = try TestServer { $0.requestDeadline = .seconds(1) }
         defer { server.stop() }
         let client = try server.client()
         client.send(
@@ -175,7 +176,7 @@ import Testing
         "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ])
     func `survives garbage and serves the next`(_ garbage: String) throws {
-        let server = try TestServer { $0.requestDeadline = .milliseconds(300) }
+        let server = try TestServer { $0.requestDeadline = .seconds(2) }
         defer { server.stop() }
         let client = try server.client()
         client.send(garbage)
@@ -303,10 +304,11 @@ import Testing
         "G", "GET / HTTP/1.1\r\nHost: t\r\nX: ", "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 9999\r\n\r\n",
     ])
     func `cuts a client that drips, while it serves others`(_ start: String) throws {
-        let server = try TestServer { $0.requestDeadline = .milliseconds(400) }
+        // Long enough for the others, each of which has no more time.
+        let server = try TestServer { $0.requestDeadline = .seconds(2) }
         defer { server.stop() }
-        let dripping = try server.client()
         let begin = ContinuousClock.now
+        let dripping = try server.client()
         dripping.send(start)
         var drops = 0
         while dripping.send("x"), drops < 1000 {
@@ -315,13 +317,13 @@ import Testing
             pause(for: .milliseconds(10))
         }
         let took = begin.duration(to: .now)
-        #expect(took > .milliseconds(390) && took < .seconds(5), "\(took)")
+        #expect(took > .milliseconds(1990) && drops < 1000, "\(took)")
         #expect(server.refused("timed_out") == 1)
         #expect(try dripping.readToEnd().hasPrefix("HTTP/1.1 408"))
     }
 
     @Test func `cuts a client that drips in its second request`() throws {
-        let server = try TestServer { $0.requestDeadline = .milliseconds(400) }
+        let server = try TestServer { $0.requestDeadline = .seconds(2) }
         defer { server.stop() }
         let client = try server.client()
         #expect(try client.get("/").status == 200)
@@ -332,7 +334,7 @@ import Testing
             pause(for: .milliseconds(10))
         }
         let took = begin.duration(to: .now)
-        #expect(took > .milliseconds(390) && took < .seconds(5), "\(took)")
+        #expect(took > .milliseconds(1990) && drops < 1000, "\(took)")
         #expect(server.refused("timed_out") == 1)
     }
 
@@ -353,7 +355,10 @@ import Testing
         let holder = Holder()
         var router = echo
         router.add("GET", "/held") { holder.handle($0, $1) }
-        let server = try TestServer(router) { $0.maxConnections = 20 }
+        let server = try TestServer(router) {
+            $0.maxConnections = 20
+            $0.crowdedDeadline = patience
+        }
         defer { server.stop() }
         let held = try server.client()
         held.sendGet("/held")
@@ -362,6 +367,8 @@ import Testing
         for _ in 0..<19 {
             idle.append(try server.client())
             #expect(try idle.last?.get("/").status == 200)
+            // The server may note a moment after its answer since when the connection is idle.
+            if idle.count < 4 { pause(for: .milliseconds(50)) }
         }
         try await server.waitUntilConnections(18)
         for client in idle[..<2] { #expect(try client.readToEnd() == "") }
@@ -376,7 +383,10 @@ import Testing
         var router = echo
         router.get("/first") { _ in first.pass() }
         router.get("/second") { _ in second.pass() }
-        let server = try TestServer(router) { $0.maxConnections = 20 }
+        let server = try TestServer(router) {
+            $0.maxConnections = 20
+            $0.crowdedDeadline = patience
+        }
         defer { server.stop() }
         func open(_ count: Int) throws -> [RawClient] {
             try (0..<count).map { _ in
