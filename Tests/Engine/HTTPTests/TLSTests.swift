@@ -125,7 +125,7 @@ import Testing
         let identity = try await Self.identity.value
         let server = try TestServer {
             $0.identity = identity
-            $0.requestDeadline = .milliseconds(300)
+            $0.requestDeadline = .seconds(1)
         }
         defer { server.stop() }
         let plain = try server.client()
