@@ -138,7 +138,7 @@ import Testing
             cluster.fail(.produce, with: [.notLeader])
             for token: UInt in 1...2 {
                 try producer.send(to: topic, partition: 0, key: nil, value: [UInt8(token)].span, token: token)
-                pause(for: .milliseconds(50))
+                pause(for: .milliseconds(500))
             }
             try producer.flush(by: Deadline(after: soon))
             #expect(reports.map(\.token) == [1, 2])
