@@ -149,7 +149,7 @@ func record(
         func post() { rig.publisher.publish(Publication([record()], by: Deadline(after: soon)) { outcomes.add($0) }) }
         post()
         // Its request is in flight. The next one will be accepted before the first is retried.
-        try await Task.sleep(for: .milliseconds(50))
+        try await Task.sleep(for: .milliseconds(500))
         post()
         try await waitUntil("both have an outcome", within: soon) { outcomes.all.count == 2 }
         #expect(outcomes.all == [.failed(.timedOut), .written])

@@ -253,7 +253,9 @@ final class IngestRig {
             try await waitUntil("the new certificate is shown", within: soon) {
                 (try? client.answer(to: rig.notification()).status) == 200
             }
-            #expect(rig.lines.all.contains("new connections see the new certificate"))
+            try await waitUntil("the log tells", within: soon) {
+                rig.lines.all.contains("new connections see the new certificate")
+            }
         }
     }
 

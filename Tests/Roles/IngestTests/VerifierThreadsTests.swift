@@ -38,7 +38,8 @@ import Testing
 
     @Test func `are not verified when their turn comes too late for Kafka`() async throws {
         let judge = HeldJudge()
-        let threads = VerifierThreads(judge, capacity: 10, patience: .milliseconds(50), count: 1)
+        // Long enough for the first, whose turn comes at once.
+        let threads = VerifierThreads(judge, capacity: 10, patience: .seconds(2), count: 1)
         try threads.start { _ in }
         let busy = Atomic(0)
         let judged = Atomic(0)
@@ -53,7 +54,7 @@ import Testing
             }
         }
         try await waitUntil("the first is being verified", within: soon) { judge.taken.load(ordering: .relaxed) == 1 }
-        try await Task.sleep(for: .milliseconds(60))
+        try await Task.sleep(for: .milliseconds(2_100))
         judge.door.open()
         try threads.stop(by: Deadline(after: soon))
         #expect(busy.load(ordering: .relaxed) == 2 && judged.load(ordering: .relaxed) == 1)
