@@ -53,7 +53,7 @@ import Testing
         let ledger = Ledger(partitions: 1)
         let definition = ledger.definition
         let log = MemoryLog()
-        let soon = Deadline(after: .seconds(5))
+        let soon = Deadline(after: patience)
         try log.create(
             ([definition.events.topic, definition.tables[0].topic, definition.deadLetters]
                 + definition.outputs.map(\.topic)).map { NewTopic($0, partitions: 1) }
@@ -92,6 +92,6 @@ import Testing
                 makeStores: { _ in MemoryStores() }
             ).leftovers.isEmpty
         }
-        try service.stop(by: Deadline(after: .seconds(10)))
+        try service.stop(by: Deadline(after: patience))
     }
 }
