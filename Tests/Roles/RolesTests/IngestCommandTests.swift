@@ -125,7 +125,7 @@ import Testing
                     == Array(#"{"rejected":"wrong_app"}"#.utf8)
             }
         }
-        #expect(child.standardOutput.contains("usage.token were read again"))
+        try await child.waitUntilPrinted("usage.token were read again")
         let isOld = LibraryVersion.libmicrohttpd.warningBehindProxy != nil
         #expect(child.standardOutput.contains("the proxy in front of it") == isOld, "\(child.standardOutput)")
         // An unusable file is reported, and changes nothing.
