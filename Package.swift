@@ -257,8 +257,8 @@ let tests: [Target] = [
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
-            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "Log", "LogTestKit", "MakeBelieve", "MemoryLog",
-            "NotificationWorker", "Platform", "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck",
+            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "KafkaTestKit", "Log", "LogTestKit", "MakeBelieve",
+            "MemoryLog", "NotificationWorker", "Platform", "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck",
             "WorkerTestKit",
         ]),
     .testTarget(

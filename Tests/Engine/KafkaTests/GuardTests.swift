@@ -63,7 +63,7 @@ import Testing
 
     @Test func `replaces a producer that lost a connection, though every call was quick`() async throws {
         try await withCluster { cluster, properties in
-            // A longer pause before retries, because a commit that takes as long as three quarters of it is a sign of its own.
+            // A longer pause before retries: a commit that takes three quarters of it is a sign of its own.
             var properties = properties
             properties.set("retry.backoff.ms", "500")
             let producer = try TransactionalProducer(.init(transactionalID: "g.0-0", properties: properties))
