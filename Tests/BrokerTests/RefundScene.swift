@@ -249,10 +249,9 @@ final class RefundScene {
     // MARK: State of the scene
 
     /// The simulator has posted everything: then the truth is written.
-    func waitUntilTold(within limit: Duration = .seconds(120)) async throws {
-        try await waitUntil("everything is posted: \(simulator.lastLines(3))", within: limit) {
-            fileExists(scratch.file("truth.jsonl"))
-        }
+    func waitUntilTold(within limit: Duration = .seconds(180)) async throws {
+        // Said when the file is whole: it is there as soon as its first line is made.
+        try await simulator.waitUntilPrinted("serving until", within: limit)
     }
 
     /// Every request that has to be answered is decided.
@@ -284,6 +283,7 @@ final class RefundScene {
 
     /// Every posted request has its final record, or waits only for usage.
     func waitUntilSettled(within limit: Duration) async throws {
+        try await waitUntilTold()
         do {
             try await waitUntil("every request is settled", within: limit) {
                 let histories = try await self.histories()
