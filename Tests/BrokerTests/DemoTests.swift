@@ -22,7 +22,7 @@ extension RealBroker {
             let demo = try ChildProcess(
                 productPath("perennial"), ["demo", "--kafka", broker.bootstrap], environment: .only([:]),
                 workingDirectory: folder.path)
-            try await demo.waitUntilPrinted("/v1/accounts/")
+            try await demo.waitUntilPrinted("/v1/accounts/", within: patience * 3)
             #expect(try await traces(on: broker).contains { $0.hasSuffix(".production.entitlements") })
             let question = try #require(demo.standardOutput.split(separator: "\n").first { $0.hasPrefix("curl ") })
             let answer = try await run(
@@ -30,7 +30,7 @@ extension RealBroker {
             ).standardOutput
             // The access that it has now depends on how many of its days have passed since.
             #expect(answer.contains(#""access":"#), "\(answer)")
-            try await demo.waitUntilPrinted("answered by rule: ")
+            try await demo.waitUntilPrinted("answered by rule: ", within: patience * 3)
             demo.kill(2)
             #expect(try await demo.wait() == .exited(code: 0))
             let words = demo.standardOutput + demo.standardError
@@ -50,7 +50,7 @@ extension RealBroker {
             let demo = try ChildProcess(
                 productPath("perennial"), ["demo", "--kafka", cluster.bootstrapServers], environment: .only([:]),
                 workingDirectory: folder.path)
-            try await demo.waitUntilPrinted("/v1/accounts/")
+            try await demo.waitUntilPrinted("/v1/accounts/", within: patience * 3)
             try await cluster.broker.kill9()
             let start = ContinuousClock.now
             demo.kill(2)
