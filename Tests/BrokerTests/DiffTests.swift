@@ -38,7 +38,8 @@ extension RealBroker {
             let result = try await run(
                 productPath("perennial"),
                 ["replay", worker, "--name", name, "--worker.slot", "0", "--state.directory", scene.disks.file(name)]
-                    + settings + scene.installation.settings, environment: .only([:]), workingDirectory: "/")
+                    + settings + scene.installation.settings, environment: .only([:]), workingDirectory: "/",
+                timeout: patience * 3)
             #expect(result.code == 0, "\(result.words)")
         }
 

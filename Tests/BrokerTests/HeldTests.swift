@@ -35,7 +35,7 @@ extension RealBroker {
             let worker = try ServiceProcess(
                 ["churn", "--worker.slot", "0", "--state.directory", "\(disk.path)/disk"] + installation.settings)
             let advice = "kafka-transactions.sh abort --topic \(changelog) --partition 1 --start-offset 0"
-            try await waitUntil("the transaction is reported", within: .seconds(90)) {
+            try await waitUntil("the transaction is reported", within: patience * 3) {
                 let reasons = try await worker.reasons()
                 return reasons.contains("\(changelog)[1] from offset 0 on") && reasons.contains(advice)
             }
