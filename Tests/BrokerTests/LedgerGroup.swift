@@ -68,7 +68,7 @@ final class LedgerGroup: Sendable {
     func makeAnew() async throws {
         let (topics, name) = (topics, ledger.definition.group)
         // A member that has just left still counts as a member.
-        try await waitUntil("the group is deleted", within: .seconds(30)) {
+        try await waitUntil("the group is deleted", within: patience) {
             do {
                 try await self.administrate { admin, deadline in try admin.delete(group: name, by: deadline) }
                 return true
@@ -79,7 +79,7 @@ final class LedgerGroup: Sendable {
         try await administrate { admin, deadline in
             for case let fault? in try admin.delete(topics: topics, by: deadline).values { throw fault }
         }
-        try await waitUntil("the topics are gone", within: .seconds(30)) {
+        try await waitUntil("the topics are gone", within: patience) {
             try await self.administrate { admin, deadline in
                 let known = Set(try admin.cluster(by: deadline).topics.map(\.name))
                 return known.isDisjoint(with: topics)
@@ -204,7 +204,7 @@ final class LedgerGroup: Sendable {
     /// Waits until the group has committed its whole input.
     func waitUntilDone() async throws {
         do {
-            try await waitUntil("the whole input is processed", within: .seconds(90)) { try await isDone() }
+            try await waitUntil("the whole input is processed", within: patience * 3) { try await isDone() }
         } catch let reason {
             do {
                 print("behind open transactions: \(try await hidden())")

@@ -27,7 +27,7 @@ extension RealBroker {
         /// If this test passed without the transaction, the test above could not fail.
         @Test func `without transactions is caught by the same test`() async throws {
             let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), Ordeal.options)
-            let wrong = try await Ordeal(rounds: 5, isTorn: true).run(on: cluster)
+            let wrong = try await Ordeal(rounds: 10, isTorn: true).run(on: cluster)
             #expect(!wrong.isEmpty)
             await cluster.close()
         }
@@ -67,8 +67,12 @@ extension RealBroker {
                     try await roll(slot, to: "2")
                     try await workers[slot].waitUntilLogged("runs")
                 }
+                let rolled = workers
+                try await waitUntil("every partition runs", within: patience) {
+                    rolled.allSatisfy { $0.standardError.count(of: " runs") >= 6 }
+                }
                 // Long enough that every partition has been written in the new format.
-                try await Task.sleep(for: .seconds(2))
+                try await Task.sleep(for: .seconds(4))
                 try await roll(0, to: "1")
                 try await workers[0].waitUntilLogged("written by a later build")
                 #expect(!workers[0].standardError.contains(" runs"), "it works on state that it cannot read")
@@ -87,7 +91,7 @@ extension RealBroker {
                 try await Task.sleep(for: .seconds(2))
                 #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0))
                 // A member that has just left still counts as a member.
-                try await waitUntil("the group is deleted", within: .seconds(30)) {
+                try await waitUntil("the group is deleted", within: patience) {
                     do {
                         let output = try await cluster.tool(
                             "kafka-consumer-groups.sh", ["--delete", "--group", group.ledger.definition.group])
@@ -115,7 +119,7 @@ extension RealBroker {
                 try await second.waitUntilLogged("partition 11 runs")
                 first.suspend()
                 // The session of six seconds, and ten more for waiting at the lock.
-                try await waitUntil("all partitions run", within: .seconds(60)) {
+                try await waitUntil("all partitions run", within: patience * 2) {
                     (0..<12).allSatisfy { second.standardError.contains("partition \($0) runs") }
                 }
                 #expect(second.standardError.contains("partition 0 is restored into its own directory"))
@@ -148,6 +152,8 @@ extension RealBroker {
                 var workers = try (0..<3).map { try group.start($0, ["--session", "20000"]) }
                 // All three own partitions.
                 for worker in workers { try await worker.waitUntilLogged("partition 11 runs", orEndsWith: 4) }
+                // The others may hear of the same assignment a little later than the last one.
+                try await Task.sleep(for: .seconds(3))
                 let before = workers.map { $0.standardError.count(of: "partitions assigned") }
                 for slot in 0..<3 {
                     #expect(try await workers[slot].terminate(within: .seconds(30)) == .exited(code: 0))
@@ -158,7 +164,10 @@ extension RealBroker {
                         #expect(workers[other].standardError.count(of: "partitions assigned") == before[other])
                     }
                 }
-                try await Task.sleep(for: .seconds(1))
+                let rolled = workers
+                try await waitUntil("every partition runs", within: patience) {
+                    rolled.allSatisfy { $0.standardError.count(of: " runs") >= 4 }
+                }
                 for worker in workers {
                     let log = worker.standardError
                     #expect(log.count(of: "partitions assigned") == 1, "\(log)")
@@ -175,7 +184,7 @@ extension RealBroker {
                 // One in a hundred words has that key: each of them ends three processes.
                 for _ in 0..<30 {
                     let worker = try group.start(0, ["--trap", "key-7"])
-                    let ending = try await worker.wait(within: .seconds(30))
+                    let ending = try await worker.wait(within: patience * 2)
                     guard case .killed = ending else {
                         Issue.record("it ended with \(ending): \(worker.standardError.suffix(2000))")
                         return []
@@ -211,7 +220,7 @@ func withLedger(
     if workers.isEmpty { return }
     try await group.waitUntilDone()
     for worker in workers {
-        #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
+        #expect(try await worker.terminate(within: patience) == .exited(code: 0), "\(worker.standardError)")
     }
     let wrong = try await group.judge()
     if !wrong.isEmpty { for worker in workers { print(worker.standardError.suffix(12000)) } }
@@ -284,7 +293,7 @@ private struct Ordeal {
         try await feeding
         if isTorn {
             // A worker whose state is ahead of its committed offset refuses to start: that counts as wrong.
-            try await waitUntil("the whole input is processed, or refused") {
+            try await waitUntil("the whole input is processed, or refused", within: patience * 3) {
                 let refusals = [
                     "but the state of this worker is at", "unusable again after it was deleted and restored",
                 ]

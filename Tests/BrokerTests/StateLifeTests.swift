@@ -15,7 +15,7 @@ extension RealBroker {
             let group = try await LedgerGroup.make("anew", workers: servers, others: servers, partitions: 4)
             try await run(group, directory: "old", seed: 1, seconds: 1)
             try await group.makeAnew()
-            try await run(group, directory: "new", seed: 2, seconds: 5)
+            try await run(group, directory: "new", seed: 2, seconds: 8)
             let log = try await run(group, directory: "old", seed: 3, seconds: 1)
             #expect(log.contains("an earlier life of"))
             let wrong = try await group.judge()
@@ -26,7 +26,7 @@ extension RealBroker {
             let cluster = try #require(try await SharedKafka.cluster())
             let servers = try await SharedKafka.bootstrapServers()
             let group = try await LedgerGroup.make("beginning", workers: servers, others: servers, partitions: 4)
-            try await run(group, directory: "whole", seed: 1, seconds: 1)
+            try await run(group, directory: "whole", seed: 1, seconds: 3)
             for policy in ["delete", "compact,delete"] {
                 try await group.setChangelogPolicy(policy)
                 try await expectRefusal(group, directory: "empty", "is not compacted: it loses keys")
@@ -57,7 +57,7 @@ extension RealBroker {
             fed.open()
             try await feeding
             try await group.waitUntilDone()
-            #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0))
+            #expect(try await worker.terminate(within: patience) == .exited(code: 0))
             return worker.standardError
         }
 
