@@ -15,7 +15,7 @@ extension RealBroker {
                 "again", partitions: 6, subscribers: Scene.subscribers(ordinarily: 900))
             var live = try scene.startLive("entitlements")
             // Slow enough that a kill hits the middle of it.
-            let options = ["--name", "same", "--rate", "\(Scene.subscribers(ordinarily: 900) * 2)"]
+            let options = ["--name", "same", "--rate", "\(Scene.subscribers(ordinarily: 900) / 2)"]
             var replays = try (0..<2).map { try scene.startReplay("entitlements", slot: $0, options) }
             let group = scene.group("entitlements") + ".replay-same"
             try await waitUntil("the replay has started", within: patience) {
