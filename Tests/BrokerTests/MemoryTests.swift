@@ -40,9 +40,9 @@ extension RealBroker {
                 let producer = try Producer(.init(clientID: "memory-test", properties: properties)) { report in
                     if report.failure != nil { failures += 1 }
                 }
-                defer { producer.close(by: Deadline(after: .seconds(5))) }
+                defer { producer.close(by: Deadline(after: patience)) }
                 let target = try producer.topic(topic)
-                _ = try producer.partitionCounts(by: Deadline(after: .seconds(10)))
+                _ = try producer.partitionCounts(by: Deadline(after: patience))
                 var value: [UInt8] = [1, 0] + Array(repeating: 0x20, count: Self.valueBytes)
                 for number in 0..<Self.records {
                     // The value cannot be compressed.
@@ -55,7 +55,7 @@ extension RealBroker {
                         key: key.span, value: value.span)
                     producer.poll()
                 }
-                try producer.flush(by: Deadline(after: .seconds(60)))
+                try producer.flush(by: Deadline(after: patience * 3))
                 #expect(failures == 0)
             }
         }

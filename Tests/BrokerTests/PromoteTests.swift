@@ -78,7 +78,7 @@ extension RealBroker {
                 let process = try ChildProcess(
                     productPath("perennial"), promotion(["--apply"], isNew: true), environment: .only([:]),
                     workingDirectory: "/")
-                try await waitUntil("\(step): \(process.lastLines(9))", within: .seconds(60)) {
+                try await waitUntil("\(step): \(process.lastLines(9))", within: patience * 3) {
                     process.standardError.contains("perennial promote: \(step)")
                 }
                 process.killNow()
@@ -88,7 +88,7 @@ extension RealBroker {
 
             /// The kill may come too late, because a small state moves quickly. Then the promotion starts again.
             func killMarked() async throws {
-                for _ in 0..<10 where try await kill(at: "moves partition 0") { return }
+                for _ in 0..<20 where try await kill(at: "moves partition 0") { return }
                 Issue.record("it was never killed between the mark and the end")
             }
 

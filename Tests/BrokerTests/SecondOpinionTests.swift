@@ -38,7 +38,7 @@ extension RealBroker {
             try await ingest.waitUntilReady()
             let simulator = try store.post(to: try await ingest.port("ingest listens"), rate: 500)
             // Exit code 0: the endpoint, too, refused every forgery for the right reason.
-            #expect(try await simulator.wait(within: .seconds(120)) == .exited(code: 0), "\(simulator.lastLines(10))")
+            #expect(try await simulator.wait(within: .seconds(300)) == .exited(code: 0), "\(simulator.lastLines(10))")
             for environment in ["production", "sandbox"] {
                 try await waitUntil("\(environment) has a tick", within: patience) {
                     try await installation.broker.read(installation.topic("notifications", environment))

@@ -34,7 +34,7 @@ final class ServiceProcess: Sendable {
     func waitUntilReady() async throws {
         let port = try await port("admin server listens")
         do {
-            try await waitUntil("ready", within: patience) { try await answer(port, "/readyz").status == 200 }
+            try await waitUntil("ready", within: patience * 2) { try await answer(port, "/readyz").status == 200 }
         } catch {
             Issue.record("\(try await answer(port, "/readyz").body)\n\(process.lastLines(20))")
             throw error
@@ -75,14 +75,14 @@ final class ServiceProcess: Sendable {
 
     /// Sends SIGTERM; a clean end has exit code 0.
     func stop() async throws {
-        #expect(try await process.terminate(within: .seconds(30)) == .exited(code: 0), "\(process.lastLines(20))")
+        #expect(try await process.terminate(within: patience) == .exited(code: 0), "\(process.lastLines(20))")
     }
 
     /// Asks with curl, an independent HTTP client.
     private func answer(_ port: UInt16, _ path: String) async throws -> (status: Int, body: String) {
         // A refused connection gives an exit code and status 0; this throws only if curl cannot be run.
         let curl = try await run(
-            "curl", ["--silent", "--max-time", "5", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
+            "curl", ["--silent", "--max-time", "30", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
         let lines = curl.standardOutput.split(separator: "\n", omittingEmptySubsequences: false)
         return (lines.last.flatMap { Int($0) } ?? 0, lines.dropLast().joined(separator: "\n"))
     }

@@ -18,7 +18,7 @@ public struct KafkaDistribution: Sendable, Equatable {
     /// exit code is not 0.
     @discardableResult
     public func tool(
-        _ name: String, _ arguments: [String], stdin: String = "", timeout: Duration = .seconds(60)
+        _ name: String, _ arguments: [String], stdin: String = "", timeout: Duration = patience * 3
     ) async throws -> String {
         let result = try await run(
             script(name), arguments, environment: .inherited(adding: Self.lightJava(heap: "-Xmx256m")), stdin: stdin,

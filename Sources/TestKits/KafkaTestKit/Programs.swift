@@ -24,7 +24,7 @@ public struct ProgramResult: Sendable {
 /// Runs a program to its end. Kills it and throws `NotInTime` if that takes longer than `timeout`.
 public func run(
     _ program: String, _ arguments: [String] = [], environment: ProcessEnvironment = .inherited(),
-    workingDirectory: String? = nil, stdin: String = "", timeout: Duration = patience
+    workingDirectory: String? = nil, stdin: String = "", timeout: Duration = patience * 3
 ) async throws -> ProgramResult {
     let child = try ChildProcess(
         program, arguments, environment: environment, workingDirectory: workingDirectory, input: stdin)
