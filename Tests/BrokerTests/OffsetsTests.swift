@@ -88,7 +88,7 @@ extension RealBroker {
                 var options = TransactionalProducer.Configuration(
                     transactionalID: "\(topic).0-0", properties: broker.properties)
                 // Longer than the whole test; otherwise the broker would abort the transaction.
-                options.transactionTimeout = .seconds(60)
+                options.transactionTimeout = .seconds(300)
                 let producer = try TransactionalProducer(options)
                 try producer.start(by: Deadline(after: patience))
                 let output = try producer.topic(topic)
@@ -138,6 +138,10 @@ extension RealBroker {
                 try producer.abort()
                 producer.close(by: Deadline(after: patience))
                 consumer.close(by: Deadline(after: patience))
+            }
+            // The marker of an aborted transaction may be written after the answer.
+            try await waitUntil("the abort is seen", within: patience) {
+                try await reading.shown([group])[0]["heldBack"] as? Int == 0
             }
             let after = try await reading.shown([group])
             #expect(after[0]["heldBack"] as? Int == 0)

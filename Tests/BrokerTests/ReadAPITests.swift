@@ -39,9 +39,12 @@ extension RealBroker {
             let read = try await api.service.metric(#"perennial_api_records_total{topic="entitlements"}"#)
             #expect((read ?? 999) < 302)
             try await blocking { try writer.commit { try $0.end("1", account: account) } }
-            try await waitUntil("the open transaction is seen") { try await api.sequence(of: "2") == 9 }
-            #expect(try await api.sequence(of: "1") == nil)
-            #expect(try await api.purchases(of: account).count == 299)
+            // Its partitions are read one after the other.
+            try await waitUntil("the open transaction is seen") {
+                guard try await api.sequence(of: "2") == 9 else { return false }
+                guard try await api.sequence(of: "1") == nil else { return false }
+                return try await api.purchases(of: account).count == 299
+            }
             try await api.service.stop()
 
             // With another directory everything is read again.
@@ -75,7 +78,7 @@ extension RealBroker {
                 try writer.commit { try $0.end("gone", account: account) }
             }
             // The cleaner runs when it likes: until it has run, there is something to clean.
-            try await waitUntil("the topic is compacted") {
+            try await waitUntil("the topic is compacted", within: patience * 3) {
                 sequence += 1
                 let next = sequence
                 try await blocking { try writer.commit { try $0.tell("1", account: account, sequence: next) } }
@@ -139,7 +142,7 @@ struct APIProcess: Sendable {
         // Asks with curl, an independent HTTP client.
         let answer = try await run(
             "curl",
-            ["--silent", "--max-time", "10", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
+            ["--silent", "--max-time", "30", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
         let lines = answer.standardOutput.split(separator: "\n", omittingEmptySubsequences: false)
         let status = try #require(lines.last.flatMap { Int($0) }, "\(answer.words)")
         return (status, try JSONValue.read(Array(lines.dropLast().joined(separator: "\n").utf8)))
