@@ -257,9 +257,9 @@ let tests: [Target] = [
     .testTarget(
         name: "EntitlementsWorkerTests",
         dependencies: [
-            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "KafkaTestKit", "Log", "LogTestKit", "MakeBelieve",
-            "MemoryLog", "NotificationWorker", "Platform", "Runtime", "Schemas", "Simulation", "Telemetry", "TruthCheck",
-            "WorkerTestKit",
+            "Contract", "Entitlements", "EntitlementsWorker", "JSON", "KafkaTestKit", "Log", "LogTestKit",
+            "MakeBelieve", "MemoryLog", "NotificationWorker", "Platform", "Runtime", "Schemas", "Simulation",
+            "Telemetry", "TruthCheck", "WorkerTestKit",
         ]),
     .testTarget(
         name: "ChurnWorkerTests",

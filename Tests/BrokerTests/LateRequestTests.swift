@@ -184,8 +184,8 @@ extension RealBroker {
                     }
                     return producer.value.replacements
                 }
-                // The very first call also looks up its coordinator, and a busy machine may delay a few of the others. A limit
-                // that does not adapt suspects each of the twelve.
+                // The very first call also looks up its coordinator, and a busy machine may delay a few of the others.
+                // A limit that does not adapt suspects each of the twelve.
                 #expect(settled <= 5, "it continues with a producer that knows the round-trip time")
                 let hold = proxy.hold(.endTxn, client: mishap.clientSide) { $0.contains(topic) }
                 let before = try await blocking {

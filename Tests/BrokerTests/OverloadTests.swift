@@ -28,8 +28,8 @@ extension RealBroker {
                 #expect(outcome.broken == 0, "\(outcome)")
                 #expect(overload.peakMemoryBytes < Overload.memoryLimitBytes)
                 isRecovered = overload.recovery.map { $0 < Overload.recoveryLimit } ?? false
-                // A machine with other work may have too little CPU to send that much: then this could not be observed. It
-                // may also stand still while the ingest recovers.
+                // A machine with other work may have too little CPU to send that much: then this could not be observed.
+                // Or it stands still while the ingest recovers.
             } while (overload.offered <= 0.8 || !isRecovered) && tries < 3
             #expect(overload.offered > 0.8)
             #expect(isRecovered, "\(overload)")

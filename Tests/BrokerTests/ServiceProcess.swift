@@ -82,7 +82,8 @@ final class ServiceProcess: Sendable {
     private func answer(_ port: UInt16, _ path: String) async throws -> (status: Int, body: String) {
         // A refused connection gives an exit code and status 0; this throws only if curl cannot be run.
         let curl = try await run(
-            "curl", ["--silent", "--max-time", "30", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
+            "curl",
+            ["--silent", "--max-time", "30", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
         let lines = curl.standardOutput.split(separator: "\n", omittingEmptySubsequences: false)
         return (lines.last.flatMap { Int($0) } ?? 0, lines.dropLast().joined(separator: "\n"))
     }
