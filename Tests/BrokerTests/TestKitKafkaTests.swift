@@ -5,7 +5,7 @@ import Testing
 /// What the broker says of a topic: the leaders of its partitions.
 private func leaders(of topic: String, at port: UInt16) async throws -> [Int32] {
     try await onOwnThread("metadata") {
-        try ClusterMetadata.ask(port: port).partitions.filter { $0.topic == topic }.map(\.leader)
+        try ClusterMetadata.ask(port: port, limit: .seconds(30)).partitions.filter { $0.topic == topic }.map(\.leader)
     }
 }
 
@@ -23,7 +23,9 @@ extension `The test kit` {
             #expect(try await second == servers)
             if try await SharedKafka.cluster() != nil {
                 let port = try firstPort(servers)
-                let metadata = try await onOwnThread("metadata") { try ClusterMetadata.ask(port: port) }
+                let metadata = try await onOwnThread("metadata") {
+                    try ClusterMetadata.ask(port: port, limit: .seconds(30))
+                }
                 #expect(metadata.brokers == [1])
             }
         }
@@ -96,7 +98,7 @@ extension `The test kit` {
         /// The error code of SaslAuthenticate.
         private func authenticate(_ user: String, _ password: String, at port: UInt16) async throws -> Int16 {
             try await onOwnThread("sasl") {
-                var connection = try WireConnection(port: port, limit: .seconds(10))
+                var connection = try WireConnection(port: port, limit: .seconds(30))
                 var mechanism = WireWriter()
                 mechanism.string("PLAIN")
                 let greeting = try connection.exchange(.saslHandshake, version: 1, body: mechanism.bytes)

@@ -18,7 +18,7 @@ public final class IngestProcess: Sendable {
     private let scratch: ScratchDirectory
 
     /// Enough for a cold start, topics and the first connections to a busy broker.
-    private static let startLimit: Duration = .seconds(60)
+    private static let startLimit: Duration = patience * 2
 
     /// - Parameters:
     ///   - program: the path of `perennial`.

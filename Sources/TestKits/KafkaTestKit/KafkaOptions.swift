@@ -24,7 +24,7 @@ public struct KafkaOptions: Sendable {
     /// Clients reach the brokers only through `KafkaCluster.proxy`, whose ports the brokers advertise.
     public var throughProxy = false
     /// One node answers 3 s after its start on an idle machine with two cores; the limit is for a busy machine.
-    public var startLimit: Duration = .seconds(60)
+    public var startLimit: Duration = patience * 2
 
     public init() {}
 

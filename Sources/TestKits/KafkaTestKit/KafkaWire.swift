@@ -171,8 +171,8 @@ package struct ClusterMetadata {
     package var partitions: [Partition]
 
     /// Metadata version 4: the oldest version in Kafka 4 and the newest in librdkafka 2.0.2.
-    package static func ask(port: UInt16) throws -> ClusterMetadata {
-        var connection = try WireConnection(port: port)
+    package static func ask(port: UInt16, limit: Duration = .seconds(2)) throws -> ClusterMetadata {
+        var connection = try WireConnection(port: port, limit: limit)
         var body = WireWriter()
         // -1: all topics; 0: do not create any.
         body.number(Int32(-1))
