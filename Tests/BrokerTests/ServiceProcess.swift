@@ -108,11 +108,15 @@ struct Installation: Sendable {
     }
 
     func makeTopics(replicas: Int = 1) async throws {
-        let made = try await run(
-            productPath("perennial"),
+        let arguments =
             ["topics", "apply", "--topics.replication.factor", "\(replicas)"]
-                + ["--topics.min.insync.replicas", "\(min(replicas, 2))"] + settings,
-            environment: .only([:]), workingDirectory: "/")
+            + ["--topics.min.insync.replicas", "\(min(replicas, 2))"] + settings
+        func apply() async throws -> ProgramResult {
+            try await run(productPath("perennial"), arguments, environment: .only([:]), workingDirectory: "/")
+        }
+        var made = try await apply()
+        // A busy broker may not have created all topics in time; running the command again is safe.
+        if made.code != 0 { made = try await apply() }
         try #require(made.code == 0, "\(made.words)")
     }
 
