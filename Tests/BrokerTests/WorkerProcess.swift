@@ -74,7 +74,7 @@ struct WorkerGroup: Sendable {
         let wanted = count * Int(partitions) * inputs.count
         var copies = try await broker.read(output)
         // The open transaction of a killed worker hides later committed records from readers until it times out.
-        let deadline = Deadline(after: .seconds(40))
+        let deadline = Deadline(after: patience * 2)
         while copies.count < wanted, !deadline.hasPassed {
             try await Task.sleep(for: .seconds(1))
             copies = try await broker.read(output)
@@ -95,7 +95,7 @@ struct WorkerGroup: Sendable {
         let wanted = Int64(count)
         let seen = Mutex("")
         do {
-            try await waitUntil("every input is processed", within: .seconds(120)) {
+            try await waitUntil("every input is processed", within: patience * 4) {
                 try await blocking {
                     let admin = try Admin(clientID: "watch", properties: broker.properties)
                     defer { admin.close(by: Deadline(after: patience)) }
@@ -119,9 +119,9 @@ struct WorkerGroup: Sendable {
     func feed(count: Int, chunk: Int = 50, every interval: Duration = .milliseconds(50)) async throws {
         try await blocking {
             var failure: KafkaCode?
-            // A record may take a minute, because brokers die and come back meanwhile.
+            // A record may take minutes, because brokers die and come back meanwhile.
             var options = Producer.Configuration(clientID: "feeder", properties: broker.properties)
-            options.deliveryTimeout = .seconds(60)
+            options.deliveryTimeout = patience * 3
             let producer = try Producer(options) { failure = $0.failure ?? failure }
             let targets = try inputs.map { try producer.topic($0) }
             for number in 0..<count {
@@ -133,7 +133,7 @@ struct WorkerGroup: Sendable {
                 }
                 if number % chunk == chunk - 1 { pause(for: interval); producer.poll() }
             }
-            try producer.flush(by: Deadline(after: .seconds(90)))
+            try producer.flush(by: Deadline(after: patience * 4))
             producer.close(by: Deadline(after: patience))
             if let failure { throw KafkaFault(.stopProcess, failure, operation: "feed the workers") }
         }
