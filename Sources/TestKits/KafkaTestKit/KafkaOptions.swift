@@ -88,8 +88,10 @@ extension KafkaOptions {
             "transaction.state.log.replication.factor": "\(copies)",
             "transaction.state.log.min.isr": "\(inSync)",
             "transaction.state.log.num.partitions": "4",
-            // Test records have arbitrary timestamps, and none may expire before it is read. Topics may override this.
+            // Test records have arbitrary timestamps, and none may expire before it is read. Topics may override this,
+            // as those of the program do: they are not looked at again while a test runs.
             "log.retention.ms": "-1",
+            "log.retention.check.interval.ms": "86400000",
             // The group of a test need not wait for members that never join.
             "group.initial.rebalance.delay.ms": "0",
             // Tests of lost members need a short session timeout.
