@@ -122,7 +122,7 @@ extension RealBroker {
                 first.close()
                 second.close()
             }
-            #expect(try await broker.read(output).map(\.text) == ["of the revoked"])
+            #expect(try await broker.readEnded(output).map(\.text) == ["of the revoked"])
         }
 
         @Test func `does not hang when it is closed with a revocation that has no answer`() async throws {
@@ -187,7 +187,7 @@ extension RealBroker {
                 old.close()
                 young.close()
             }
-            #expect(try await broker.read(output).map(\.text) == ["of the young"])
+            #expect(try await broker.readEnded(output).map(\.text) == ["of the young"])
             #expect(try await broker.committed(TopicPartition(input, 0), group: input) == NextOffset(1))
         }
 
@@ -358,7 +358,7 @@ extension RealBroker {
                 let seen = try texts(of: output, broker.properties, count: expected.count)
                 #expect(seen == expected)
             }
-            #expect(try await broker.read(output).map(\.text).last == "after")
+            #expect(try await broker.readEnded(output).map(\.text).last == "after")
         }
 
         @Test func `tells a lost partition from a revoked one, and commits nothing for it`() async throws {
@@ -392,7 +392,7 @@ extension RealBroker {
                 try member.session.commit([partition: NextOffset(1)])
                 member.close()
             }
-            #expect(try await broker.read(output).map(\.text) == ["after"])
+            #expect(try await broker.readEnded(output).map(\.text) == ["after"])
             #expect(try await broker.committed(partition, group: input) == NextOffset(1))
         }
     }

@@ -68,7 +68,7 @@ extension RealBroker {
                 }
                 #expect(answer.int16(at: 8) != 0, "the broker accepted the late request")
                 let expected = ending == .commits ? ["B", "C"] : ["B"]
-                #expect(try await broker.read(topic).map(\.text) == expected)
+                #expect(try await broker.readEnded(topic).map(\.text) == expected)
             }
         }
 
@@ -108,7 +108,7 @@ extension RealBroker {
                 // own tags and the topic's.
                 #expect(answer.int16(at: answer.bytes.count - 5) != 0, "the broker accepted the late request")
                 let expected = ending == .commits ? (["B", "C"], NextOffset(200)) : (["B"], NextOffset(100))
-                #expect(try await broker.read(topic).map(\.text) == expected.0)
+                #expect(try await broker.readEnded(topic).map(\.text) == expected.0)
                 #expect(try await broker.committed(input, group: group) == expected.1)
             }
         }
@@ -153,7 +153,7 @@ extension RealBroker {
                     consumer.value.close(by: Deadline(after: patience))
                 }
                 let expected = ending == .commits ? (["B", "C", "D"], NextOffset(200)) : (["B", "D"], NextOffset(100))
-                #expect(try await broker.read(topic).map(\.text) == expected.0)
+                #expect(try await broker.readEnded(topic).map(\.text) == expected.0)
                 #expect(try await broker.committed(input, group: group) == expected.1)
             }
         }
@@ -207,7 +207,7 @@ extension RealBroker {
                     consumer.value.close(by: Deadline(after: patience))
                 }
                 #expect(answer.int16(at: 8) != 0, "the broker accepted the late request")
-                #expect(try await broker.read(topic).map(\.text) == (0..<12).map { "\($0)" } + ["B"])
+                #expect(try await broker.readEnded(topic).map(\.text) == (0..<12).map { "\($0)" } + ["B"])
             }
         }
 
@@ -245,7 +245,7 @@ extension RealBroker {
                     }
                 }
                 #expect(!isSuspected)
-                #expect(try await broker.read(topic).count == 6 * tries)
+                #expect(try await broker.readEnded(topic).count == 6 * tries)
             }
         }
     }

@@ -47,6 +47,24 @@ struct Broker: Sendable {
         try await read(topic, uncommitted: uncommitted) { Copy($0) }
     }
 
+    /// The same of a topic with one partition, when its transactions have ended: a commit may return before readers see
+    /// its records.
+    func readEnded(_ topic: String) async throws -> [Copy] {
+        let (properties, partitions) = (properties, [TopicPartition(topic, 0)])
+        try await waitUntil("the transactions on \(topic) have ended", within: patience) {
+            try await blocking {
+                let reader = try KafkaLog(properties).openReader(
+                    ReaderOptions(name: "reader", group: "reader", topics: [topic]))
+                defer { reader.close(by: Deadline(after: patience)) }
+                // A request may get no answer; the next one does.
+                let deadline = Deadline(after: .seconds(10))
+                guard let committed = try? reader.ends(.committed, of: partitions, by: deadline) else { return false }
+                return (try? reader.ends(.all, of: partitions, by: deadline)) == committed
+            }
+        }
+        return try await read(topic)
+    }
+
     /// The same with keys and values as bytes.
     func readWhole(_ topic: String, from starts: [Int32: Int64] = [:]) async throws -> [WholeRecord] {
         try await read(topic, from: starts) { WholeRecord($0) }

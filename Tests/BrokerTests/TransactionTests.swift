@@ -21,7 +21,7 @@ extension RealBroker {
                 producer.close(by: Deadline(after: patience))
             }
             let expected = (0..<10).map { "a\($0)" } + (0..<10).map { "c\($0)" }
-            #expect(try await broker.read(topic).map(\.text) == expected)
+            #expect(try await broker.readEnded(topic).map(\.text) == expected)
             #expect(try await broker.read(topic, uncommitted: true).count == 40)
         }
 
@@ -50,7 +50,7 @@ extension RealBroker {
             }
             #expect(first == [input: NextOffset(10)])
             #expect(try await broker.committed(input, group: group) == NextOffset(10))
-            #expect(try await broker.read(topic).map(\.text) == ["first"])
+            #expect(try await broker.readEnded(topic).map(\.text) == ["first"])
         }
 
         @Test func `of an older producer are fenced by a second one of the same id`() async throws {
@@ -82,7 +82,7 @@ extension RealBroker {
                 old.close(by: Deadline(after: patience))
                 new.close(by: Deadline(after: patience))
             }
-            #expect(try await broker.read(topic).map(\.text) == ["of the new", "of the rebuilt"])
+            #expect(try await broker.readEnded(topic).map(\.text) == ["of the new", "of the rebuilt"])
         }
 
         @Test func `left open by a killed process are ended by its successor`() async throws {
@@ -133,7 +133,7 @@ extension RealBroker {
                 }
                 producer.close(by: Deadline(after: patience))
             }
-            #expect(try await broker.read(topic).map(\.text) == (0..<5).map { "\($0)" })
+            #expect(try await broker.readEnded(topic).map(\.text) == (0..<5).map { "\($0)" })
         }
 
         @Test func `that fail by a refused record are aborted, and the next one commits`() async throws {
@@ -155,7 +155,7 @@ extension RealBroker {
                 try producer.commit()
                 producer.close(by: Deadline(after: patience))
             }
-            #expect(try await broker.read(topic).map(\.text) == ["after"])
+            #expect(try await broker.readEnded(topic).map(\.text) == ["after"])
         }
 
         @Test func `of a member that the group has left behind are refused`() async throws {
@@ -190,7 +190,7 @@ extension RealBroker {
                 for consumer in [first, second] { consumer.close(by: Deadline(after: patience)) }
                 producer.close(by: Deadline(after: patience))
             }
-            #expect(try await broker.read(topic).map(\.text) == ["fresh"])
+            #expect(try await broker.readEnded(topic).map(\.text) == ["fresh"])
         }
     }
 }
