@@ -17,9 +17,9 @@ final class RawClient {
     private let socket: Int32
     private var received: [UInt8] = []
 
-    init(port: UInt16) throws {
+    init(port: UInt16, timeoutSeconds: Int = 20) throws {
         socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var timeout = timeval(tv_sec: 60, tv_usec: 0)
+        var timeout = timeval(tv_sec: timeoutSeconds, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)

@@ -32,7 +32,9 @@ final class TestServer: Sendable {
     }
 
     var port: UInt16 { server.address.port }
-    func client() throws -> RawClient { try RawClient(port: port) }
+    func client(timeoutSeconds: Int = 20) throws -> RawClient {
+        try RawClient(port: port, timeoutSeconds: timeoutSeconds)
+    }
 
     @discardableResult
     func stop(_ duration: Duration = patience) -> Bool { server.stop(by: Deadline(after: duration)) }
