@@ -101,6 +101,9 @@ import Testing
         let leaf = try Certificate.make(
             Chain.request("Leaf", Chain.signer), key: Keys.leaf, issuer: (chain.root, Keys.root))
         #expect(root([chain.root], leaf, chain.intermediate) == nil)
+        // Here the certificate between them has the root's name and key, so the leaf's signature is right for both.
+        let again = try Certificate.make(Chain.request("Root", Chain.authority, serial: 2), key: Keys.root)
+        #expect(root([chain.root], leaf, again) == nil)
     }
 
     /// In one set with the roots, OpenSSL would prefer a pinned intermediate over the one in the header.
