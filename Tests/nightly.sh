@@ -73,7 +73,7 @@ run() {
     if make --no-print-directory "$3" 2>&1 | tee "$logs/${1/\//-}.log"; then
         note "$1" passed "$("figures_of_$2" <"$logs/${1/\//-}.log"), $SECONDS s"
     else
-        note "$1" FAILED "$SECONDS s"
+        note "$1" FAILED "$("figures_of_$2" <"$logs/${1/\//-}.log"), $SECONDS s"
         failed=1
     fi
 }
