@@ -88,14 +88,6 @@ extension RealBroker {
             }
         }
 
-        /// A machine that stands still for a moment makes every partition wait once.
-        private func expectUsuallyWithin(_ longest: Int64, _ times: [TopicPartition: [Int64]]) {
-            for (partition, times) in times {
-                let gaps = zip(times, times.dropFirst()).map { $1 - $0 }
-                #expect(2 * gaps.count { $0 <= longest } >= gaps.count, "\(partition) is usually not ticked in time")
-            }
-        }
-
         @Test
         func `of three replicas ticks each quiet partition once in an interval, whoever dies, stands still or leaves`()
             async throws
@@ -112,8 +104,7 @@ extension RealBroker {
             let start = WallClock.milliseconds()
             try await waitForTicks(6, installation)
             let stable = try await ticks(installation).mapValues { $0.filter { $0 >= start } }
-            expectOneInEachInterval(stable, longest: Int64(Self.interval) + 15_000)
-            expectUsuallyWithin(2 * Int64(Self.interval), stable)
+            expectOneInEachInterval(stable, longest: 2 * Int64(Self.interval))
 
             clocks[0].process.killNow()
             let reached = try await ticks(installation).values.map(\.count).max() ?? 0
@@ -160,8 +151,7 @@ extension RealBroker {
             }
             // A machine that stood still for an interval may have left a gap in the ticks.
             let gaps = zip(written, written.dropFirst()).count { $1 - $0 >= Self.interval }
-            // And so may the broker, once: a clock that took no notice of notifications would tick five times.
-            #expect(between.count <= gaps + 1)
+            #expect(between.count <= gaps)
             let first = try await ticks(installation)[TopicPartition(topic, 0)]?.first { $0 > last }
             #expect(try #require(first) - last >= Self.interval)
             try await clock.stop()

@@ -18,7 +18,7 @@ extension RealBroker {
         /// `make floods` runs each for a minute.
         private static let seconds = floodSeconds ?? 3
         /// Unless figures were asked for, a machine that is busy with other work may try again.
-        private static let tries = floodSeconds == nil ? 3 : 1
+        private static let tries = floodSeconds == nil ? 2 : 1
 
         private static let fixture = Result { try FloodRun.fixture(seconds: seconds) }
 

@@ -7,8 +7,8 @@ extension RealBroker {
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
     struct `An ingest whose broker is gone` {
-        /// Below the 25 s after which a service stops waiting for its parts.
-        private static let limit: Duration = .seconds(22)
+        /// Well below the 25 s after which a service stops waiting for its parts.
+        private static let limit: Duration = .seconds(15)
 
         @Test func `ends with 0 at SIGTERM, in time`() async throws {
             let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution())

@@ -46,15 +46,13 @@ struct StrictReader {
     }
 
     /// The library (0.9.75) replaces CR, LF and the colon after a name by zero bytes. So beside a bare LF its users cannot
-    /// distinguish them from zero bytes that came, or from a line that was only a colon. A line before a request that begins with
-    /// a zero byte is an empty line for it, which it skips. No proxy forwards such lines unchanged.
+    /// distinguish them from zero bytes that came, or from a line that was only a colon. No proxy forwards such lines unchanged.
     static func canBeToldApart(_ text: [UInt8]) -> Bool {
-        let lines = text.split(separator: 0x0A, omittingEmptySubsequences: false)
-        let hasBareLF = lines.dropLast().contains { $0.last != 0x0D }
-        let hasColonAlone = lines.dropLast().contains { line in
-            line.first == UInt8(ascii: ":") && line.dropFirst().allSatisfy { [0x20, 0x09, 0x0D].contains($0) }
+        let hasBareLF = text.indices.contains { text[$0] == 0x0A && ($0 == 0 || text[$0 - 1] != 0x0D) }
+        let hasColonAlone = text.indices.dropLast().contains { index in
+            text[index] == UInt8(ascii: ":") && text[index + 1] == 0x0A && (index == 0 || text[index - 1] == 0x0A)
         }
-        return !lines.contains { $0.first == 0 } && !(hasBareLF && (text.contains(0) || hasColonAlone))
+        return !hasBareLF || !(text.contains(0) || hasColonAlone)
     }
 
     private init(text: [UInt8]) { self.text = text }
