@@ -43,6 +43,8 @@ final class Connection: Sendable {
         /// Addresses of the first byte of the target and of its NUL, in the buffer of the connection.
         var targetStart: UInt = 0
         var targetEnd: UInt = 0
+        /// nil: the library shows what a head was until its request is complete.
+        var headEnd: RawHead.End?
         /// nil until the head is complete.
         var request: HTTPRequest?
         var body: [UInt8] = []
@@ -106,6 +108,7 @@ final class Connection: Sendable {
             state.target = String(cString: target)
             state.targetStart = UInt(bitPattern: target)
             state.targetEnd = UInt(bitPattern: target + strlen(target))
+            state.headEnd = RawHead.isOverwritten ? RawHead.end(after: target) : nil
             if case .idle(_, let received) = state.phase { state.phase = .reading(since: .now, received: received) }
         }
     }
@@ -114,12 +117,15 @@ final class Connection: Sendable {
     /// buffer.
     func head(line: UnsafePointer<CChar>, version: UnsafePointer<CChar>) -> MHD_Result {
         let method = String(cString: line)
-        let (target, targetStart, targetEnd) = state.withLock { ($0.target, $0.targetStart, $0.targetEnd) }
+        let (target, targetStart, targetEnd, end) = state.withLock {
+            ($0.target, $0.targetStart, $0.targetEnd, $0.headEnd)
+        }
         let received = ReceivedHeaders(of: handle, head: line, version: version)
         let headers = received.headers
         let request = HTTPRequest(method: method, target: target, headers: headers, peer: peer)
         state.withLock { $0.request = request }
-        guard perennial_httpd_head_bytes(handle.pointer) <= core.configuration.maxHeadBytes else {
+        let headBytes = perennial_httpd_head_bytes(handle.pointer)
+        guard headBytes <= core.configuration.maxHeadBytes else {
             return refuse(
                 .headTooLarge, refusal(431, "the head is larger than \(core.configuration.maxHeadBytes) bytes"))
         }
@@ -127,6 +133,8 @@ final class Connection: Sendable {
         do throws(Framing.Fault) {
             guard !received.hasFoldedLine else { throw Framing.Fault.folded }
             guard !received.hasHiddenBytes else { throw Framing.Fault.value }
+            guard end?.allows(line + headBytes) ?? true else { throw Framing.Fault.name }
+            guard !RawHead.isOverwritten || !RawHead.hasLines(before: line) else { throw Framing.Fault.method }
             // Exactly one blank surrounds the target on each side. If there is more, the method or the target continues
             // behind a zero byte.
             guard UInt(bitPattern: line + strlen(line)) + 1 == targetStart else { throw Framing.Fault.method }
@@ -325,16 +333,13 @@ final class Connection: Sendable {
     }
 
     private func send(_ response: HTTPResponse, thenClose: Bool = false) -> MHD_Result {
-        let isChunked: Bool? = state.withLock { state in
+        let isLast: Bool? = state.withLock { state in
             if case .cut = state.phase { return nil }
             state.phase = .sending(since: .now, received: state.received)
-            return state.isChunked
+            return hasDoubtfulEnd(state)
         }
-        guard let isChunked else { return .NO }
-        // The library (0.9.75) also ends a chunk's line at a bare LF, and ignores a CR in an extension. A proxy before
-        // this server may see another end of such a body, so what follows on the connection must not be read as a
-        // request.
-        let closes = thenClose || response.endsConnection || isChunked || core.isDraining
+        guard let isLast else { return .NO }
+        let closes = thenClose || response.endsConnection || isLast || core.isDraining
         if queue(response, closes: closes) { return .YES }
         core.metrics.count(.unanswered)
         if core.isFirstUnsent {
@@ -343,6 +348,14 @@ final class Connection: Sendable {
                 ["server": .string(core.configuration.name), "status": .integer(response.status)])
         }
         return queue(refusal(500, "internal error"), closes: closes) ? .YES : .NO
+    }
+
+    /// A proxy before this server may see another end of the request. Then what follows on the connection must not be read
+    /// as a request. The library (0.9.75) also ends a chunk's line at a bare LF, and ignores a CR in an extension. Of a head
+    /// that arrived in pieces nobody can say how it ended.
+    private func hasDoubtfulEnd(_ state: State) -> Bool {
+        if case .behind = state.headEnd, core.identities == nil { return true }
+        return state.isChunked
     }
 
     private func queue(_ response: HTTPResponse, closes: Bool) -> Bool {
@@ -369,6 +382,7 @@ final class Connection: Sendable {
                 if !state.isMisread { core.metrics.count(status == 431 || status == 414 ? .headTooLarge : .malformed) }
             }
             state.target = ""
+            state.headEnd = nil
             state.request = nil
             state.refusal = nil
             dropBody(&state)
@@ -548,14 +562,10 @@ struct ReceivedHeaders {
         checkGap(to: head + perennial_httpd_head_bytes(handle.pointer), lineEnds: 2)
     }
 
-    /// From 1.0 on the library leaves a CR and an LF where they were. When its buffer is almost full, it moves what
-    /// follows a head over the end of the last line, so what is there then says nothing about the head.
-    private static let mayHideBytes = Libmicrohttpd.version.hasPrefix("0.")
-
     /// Between two lines there is exactly one line end, whose CR and LF the library has replaced by zero bytes, and
     /// otherwise only blanks. After the last line the end of the empty line follows too.
     private mutating func checkGap(to next: UnsafePointer<CChar>, lineEnds: Int) {
-        guard Self.mayHideBytes, var place = lastEnd else { return }
+        guard RawHead.isOverwritten, var place = lastEnd else { return }
         var bytes = 0
         while place < next {
             switch place.pointee {

@@ -102,8 +102,9 @@ public final class HTTPServer: Sendable {
         "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-DHE-RSA:-GROUP-DH-ALL:-AES-128-CBC:-AES-256-CBC:-SHA1"
         + ":-SIGN-RSA-SHA1:-SIGN-ECDSA-SHA1"
     /// Size of a connection's buffer: it holds a notification of 19.5 KB in one piece beside a usual head. The library
-    /// clears it for every request, so a larger one costs time.
-    private static let connectionMemoryBytes = 32 << 10
+    /// clears it for every request, so a larger one costs time. Above 32 KiB it begins on a page of its own, on which `RawHead`
+    /// rests.
+    private static let connectionMemoryBytes = 36 << 10
 
     public convenience init(
         _ configuration: Configuration, handler: any HTTPHandler, metrics: Metrics, logger: Logger

@@ -24,6 +24,8 @@ enum HeadCheck {
         ("a zero byte in the last value", "GET / HTTP/1.1\r\nX: y\r\nHost: t\0b\r\n\r\n"),
         ("a zero byte at the end of a value", "GET / HTTP/1.1\r\nX: y\0\r\nHost: t\r\n\r\n"),
         ("a line that begins with a zero byte", "GET / HTTP/1.1\r\nHost: t\r\n\0X: y\r\n\r\n"),
+        ("an empty name", "GET / HTTP/1.1\r\nHost: t\n:\r\nX: y\r\n\r\n"),
+        ("a line before the request", "\0X: y\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n"),
         ("a zero byte in the target", "GET /\0a HTTP/1.1\r\nHost: t\r\n\r\n"),
         ("a zero byte in the method", "GET\0X / HTTP/1.1\r\nHost: t\r\n\r\n"),
     ]

@@ -29,6 +29,11 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: t\0, Content-Length: 2\r\nX: y\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\r\nX\0y: z\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\r\n:\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\n:\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\n: \r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: t\n\0\r\nX: y\r\n", 400),
+        ("GET / HTTP/1.1\nHost: t\n:\nX: y\n", 400),
+        ("\0a\r\nGET / HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET\0a / HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET /\0a HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\r\n\0\0\0\r\n", 400),
@@ -61,6 +66,50 @@ import Testing
             (server.refused("malformed") ?? 0) + (server.refused("body_too_large") ?? 0) == 1
         }
         #expect(server.answered("4xx") == 1)
+    }
+
+    @Test(arguments: [
+        ["GET / HTTP/1.1\r\n", "Host: t\r\nX: a\0b\r\n\r\n"], ["GET / HTTP/1.1\r\nHost: t\r\n\0", "\0\0\r\n\r\n"],
+        ["GET /\0a HTTP/1.1\r\n", "Host: t\r\n\r\n"],
+        ["GET / HTTP/1.1\r\nHo", "st: t\0, Content-Length: 2\r\nX: y\r\n\r\n"],
+        ["GET / HTTP/1.1\r\nHost: t\r\n", "X:\r\n y\r\n\r\n"],
+        ["POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n:\n{\r\n}12"],
+    ])
+    func `refuses a head that ends early or hides bytes, also if it comes in pieces`(_ pieces: [String]) throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        for piece in pieces {
+            client.send(piece)
+            pause(for: .milliseconds(50))
+        }
+        let said = try client.readToEnd()
+        #expect(said.hasPrefix("HTTP/1.1 400 ") && said.ranges(of: "HTTP/1.1 ").count == 1, "\(said)")
+    }
+
+    /// The first request leaves the end of a head in the buffer, at the place where the second one has none yet.
+    @Test func `reads nothing behind a head that came in pieces and may have been misread`() async throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        #expect(try client.get("/").status == 200)
+        for piece in ["GET / HTTP/1.1\r\nHost: t\n", ":\r\nX: y\r\n\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n"] {
+            client.send(piece)
+            pause(for: .milliseconds(50))
+        }
+        let said = try client.readToEnd()
+        #expect(said.ranges(of: "HTTP/1.1 ").count == 1, "\(said)")
+    }
+
+    @Test func `keeps a connection after a head that came at once, also behind an empty line`() throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        for start in ["", "\r\n"] {
+            client.send("\(start)GET / HTTP/1.1\r\nHost: t\r\nX: \(String(repeating: "x", count: 3900))\r\n\r\n")
+            let answer = try client.answer()
+            #expect(answer.status == 200 && !answer.has("Connection: close"))
+        }
     }
 
     /// The bytes after the head of a chunked request with the body "hello".

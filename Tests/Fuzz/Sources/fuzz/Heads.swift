@@ -14,7 +14,6 @@ let heads: Target = { bytes, count in
     let answers = FuzzedServer.finalAnswers(in: said)
     // For a length that is not a number the library sends a page of its own, with its head twice (0.9.75).
     let limitAnswers = given.count + (said.suffix(7) == Array("</html>".utf8)[...] ? 2 : 1)
-    guard StrictReader.canBeToldApart(text) else { return 0 }
     guard given.count <= found.count, zip(given, found).allSatisfy({ $1.isRead(as: $0) }), answers <= limitAnswers
     else {
         // Not a precondition, because an optimised program does not print its message.
@@ -33,6 +32,7 @@ let headSeeds: [(String, String)] = [
     ),
     ("chunked", "POST /a HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nX: y\r\n\r\n"),
     ("folded", "GET / HTTP/1.1\r\nHost: t\r\nX-Forwarded-For: 1.2.3.4,\r\n 5.6.7.8\r\nCookie: a=b; c=d\r\n\r\n"),
+    ("name", "GET / HTTP/1.1\r\nHost: t\n:\r\nX: y\r\n\r\nGET /b HTTP/1.1\r\nHost: t\n: \r\n\r\n"),
     ("lines", "\r\nGET / HTTP/1.1\nHost: t\nX:\t y \n\n"),
 ]
 

@@ -33,6 +33,8 @@ struct StrictReader {
 
     private let text: [UInt8]
     private var place = 0
+    /// The last line ended with a bare LF.
+    private var hasBareLF = false
 
     /// Reads up to the first request that cannot be read, or after which nothing may follow.
     static func requests(in text: [UInt8]) -> [ReadRequest] {
@@ -45,29 +47,21 @@ struct StrictReader {
         return requests
     }
 
-    /// The library (0.9.75) replaces CR, LF and the colon after a name by zero bytes. So beside a bare LF its users cannot
-    /// distinguish them from zero bytes that came, or from a line that was only a colon. No proxy forwards such lines unchanged.
-    static func canBeToldApart(_ text: [UInt8]) -> Bool {
-        let hasBareLF = text.indices.contains { text[$0] == 0x0A && ($0 == 0 || text[$0 - 1] != 0x0D) }
-        let hasColonAlone = text.indices.dropLast().contains { index in
-            text[index] == UInt8(ascii: ":") && text[index + 1] == 0x0A && (index == 0 || text[index - 1] == 0x0A)
-        }
-        return !hasBareLF || !(text.contains(0) || hasColonAlone)
-    }
-
     private init(text: [UInt8]) { self.text = text }
 
     private mutating func next() throws(Refused) -> (ReadRequest, goesOn: Bool) {
         var line = try self.line()
-        // Empty lines may come before a request. The library's users do not see what it treats as an empty line.
-        while line.isEmpty || line[0] == 0 { line = try self.line() }
+        // An empty line may come before a request. The library (0.9.75) replaces CR and LF by zero bytes, so it leaves the same of
+        // an LF that follows a zero byte.
+        while line.isEmpty || line == [0] { line = try self.line() }
+        let lineEndsWithLF = hasBareLF
         let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map(Array.init)
         guard words.count == 3, Self.isToken(words[0]), !words[1].isEmpty,
             words[1].allSatisfy({ $0 > 0x20 && $0 != 0x7F })
         else { throw Refused() }
         let isOld = words[2] == Array("HTTP/1.0".utf8)
         guard isOld || words[2] == Array("HTTP/1.1".utf8) else { throw Refused() }
-        var request = ReadRequest(method: words[0], target: words[1], fields: try fields())
+        var request = ReadRequest(method: words[0], target: words[1], fields: try fields(behindLF: lineEndsWithLF))
         func values(_ name: String) -> [[UInt8]] {
             request.fields.filter { Self.lower($0.name) == Array(name.utf8) }.map(\.value)
         }
@@ -88,11 +82,13 @@ struct StrictReader {
         return (request, goesOn)
     }
 
-    private mutating func fields() throws(Refused) -> [(name: [UInt8], value: [UInt8])] {
+    /// - Parameter behindLF: the request line ended with a bare LF. The library leaves the same of it, if a line follows that is only
+    ///   a zero byte, as of CR, LF and an empty line. Nothing is hidden there: without fields the connection closes.
+    private mutating func fields(behindLF: Bool) throws(Refused) -> [(name: [UInt8], value: [UInt8])] {
         var fields: [(name: [UInt8], value: [UInt8])] = []
         while true {
             let line = try self.line()
-            if line.isEmpty { return fields }
+            if line.isEmpty || (line == [0] && behindLF && fields.isEmpty) { return fields }
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { throw Refused() }
             let (name, value) = (Array(line[..<colon]), Self.trimmed(Array(line[(colon + 1)...])))
             guard Self.isToken(name), value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
@@ -107,6 +103,7 @@ struct StrictReader {
         guard let end = text[place...].firstIndex(of: 0x0A) else { throw Refused() }
         var line = Array(text[place..<end])
         place = end + 1
+        hasBareLF = line.last != 0x0D
         if line.last == 0x0D { line.removeLast() }
         guard !line.contains(0x0D) else { throw Refused() }
         return line
