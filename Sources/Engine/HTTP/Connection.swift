@@ -43,7 +43,7 @@ final class Connection: Sendable {
         /// Addresses of the first byte of the target and of its NUL, in the buffer of the connection.
         var targetStart: UInt = 0
         var targetEnd: UInt = 0
-        /// nil: the library shows what a head was until its request is complete.
+        /// nil: there is no request line yet, or the library is one that does not need this.
         var headEnd: RawHead.End?
         /// nil until the head is complete.
         var request: HTTPRequest?
@@ -133,8 +133,8 @@ final class Connection: Sendable {
         do throws(Framing.Fault) {
             guard !received.hasFoldedLine else { throw Framing.Fault.folded }
             guard !received.hasHiddenBytes else { throw Framing.Fault.value }
-            guard end?.allows(line + headBytes) ?? true else { throw Framing.Fault.name }
-            guard !RawHead.isOverwritten || !RawHead.hasLines(before: line) else { throw Framing.Fault.method }
+            guard end?.allows(line + headBytes) ?? true else { throw Framing.Fault.end }
+            guard !RawHead.isOverwritten || !RawHead.hasLines(before: line) else { throw Framing.Fault.start }
             // Exactly one blank surrounds the target on each side. If there is more, the method or the target continues
             // behind a zero byte.
             guard UInt(bitPattern: line + strlen(line)) + 1 == targetStart else { throw Framing.Fault.method }
@@ -352,9 +352,9 @@ final class Connection: Sendable {
 
     /// A proxy before this server may see another end of the request. Then what follows on the connection must not be read
     /// as a request. The library (0.9.75) also ends a chunk's line at a bare LF, and ignores a CR in an extension. Of a head
-    /// that arrived in pieces nobody can say how it ended.
+    /// of which a part came later nobody can say how it ended.
     private func hasDoubtfulEnd(_ state: State) -> Bool {
-        if case .behind = state.headEnd, core.identities == nil { return true }
+        if case .behind = state.headEnd { return true }
         return state.isChunked
     }
 

@@ -13,6 +13,8 @@ struct Framing: Equatable {
         case method = "the method is not a token"
         case target = "the target of the request contains a blank or a control character"
         case name = "a header name is not a token"
+        case start = "only one empty line may come before the request"
+        case end = "the head has a line without a name, or a line with a zero byte"
         case value = "a header value contains a control character"
         case folded = "a header line is continued on the next line"
         case version = "only HTTP/1.0 and HTTP/1.1 are supported"

@@ -4,7 +4,8 @@
 // empty line, with which a head ends: for the library too. These functions read the bytes before that happens.
 //
 // They rest on how that version uses its buffer (`HeadCheck` and the tests try it). The buffer begins on a page of its own,
-// because it is larger than 32 KiB. A request begins at its start, and everything behind the bytes that have arrived is zero.
+// because it is larger than 32 KiB. A request begins at its start, and everything behind the bytes that have arrived is zero. If the
+// library gets no such memory, it refuses each request with 400.
 
 import Glibc
 
@@ -48,18 +49,19 @@ enum RawHead {
         return .behind(UInt(bitPattern: line))
     }
 
-    /// The target ends with a zero byte, and so does the version, if there is one. One zero byte more stands for a CR.
+    /// The target ends with a zero byte, and so does the version, if there is one. One more stands for a CR if something
+    /// follows it.
     private static func afterRequestLine(
         from target: UnsafePointer<CChar>, before limit: UnsafePointer<CChar>
     ) -> UnsafePointer<CChar> {
         var place = min(target + strnlen(target, limit - target) + 1, limit)
         let version = strnlen(place, limit - place)
         place = min(place + version + (version > 0 ? 1 : 0), limit)
-        return place < limit && place.pointee == 0 ? place + 1 : place
+        return place + 1 < limit && place.pointee == 0 && place[1] != 0 ? place + 1 : place
     }
 
     /// Something other than one empty line came before the request. The library skips a line that begins with a zero byte as
-    /// if it were empty.
+    /// if it were empty. Such a line is not seen here if it fills whole pages.
     /// - Parameter method: the first byte of the head.
     static func hasLines(before method: UnsafePointer<CChar>) -> Bool {
         let bytes = Int(UInt(bitPattern: method) % pageBytes)

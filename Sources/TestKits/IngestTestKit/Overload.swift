@@ -21,7 +21,7 @@ public struct Overload: Sendable, CustomStringConvertible {
     /// closes idle ones.
     private static let connections = 2_200
     private static let capacitySeconds = 4.0
-    /// All connections that ingest accepts (2,048 and some), each with the library's memory (32 KiB), TLS buffers (two
+    /// All connections that ingest accepts (2,048 and some), each with the library's memory (36 KiB), TLS buffers (two
     /// records of 16 KiB) and a body of the usual size, plus Kafka's queues of 64 MiB.
     public static let memoryLimitBytes = 384 << 20
 

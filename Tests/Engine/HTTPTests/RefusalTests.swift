@@ -68,27 +68,50 @@ import Testing
         #expect(server.answered("4xx") == 1)
     }
 
+    /// A header line that fills a page of the buffer: a server that reads a head before its library does sees no more.
+    private static let page = "X: \(String(repeating: "x", count: 4200))\r\n"
+
     @Test(arguments: [
-        ["GET / HTTP/1.1\r\n", "Host: t\r\nX: a\0b\r\n\r\n"], ["GET / HTTP/1.1\r\nHost: t\r\n\0", "\0\0\r\n\r\n"],
-        ["GET /\0a HTTP/1.1\r\n", "Host: t\r\n\r\n"],
-        ["GET / HTTP/1.1\r\nHo", "st: t\0, Content-Length: 2\r\nX: y\r\n\r\n"],
-        ["GET / HTTP/1.1\r\nHost: t\r\n", "X:\r\n y\r\n\r\n"],
-        ["POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n:\n{\r\n}12"],
+        "GET / HTTP/1.1\r\n\(page)Host: t\r\nX: a\0b\r\n\r\n", "GET / HTTP/1.1\r\n\(page)Host: t\r\n\0\0\0\r\n\r\n",
+        "GET / HTTP/1.1\r\n\(page)Host: t\0, Content-Length: 2\r\nX: y\r\n\r\n",
+        "GET / HTTP/1.1\r\n\(page)Host: t\r\nX:\r\n y\r\n\r\n",
+        "GET /\0\(String(repeating: "a", count: 4200)) HTTP/1.1\r\nHost: t\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n:\n{\r\n}12",
     ])
-    func `refuses a head that ends early or hides bytes, also if it comes in pieces`(_ pieces: [String]) throws {
+    func `refuses a head that ends early or hides bytes, also if it is long or not complete`(_ text: String)
+        async throws
+    {
         let server = try TestServer()
         defer { server.stop() }
         let client = try server.client()
-        for piece in pieces {
-            client.send(piece)
-            pause(for: .milliseconds(50))
-        }
+        client.send(text)
         let said = try client.readToEnd()
+        // As above.
+        if said.isEmpty, !Libmicrohttpd.version.hasPrefix("0."), text.hasPrefix("GET /\0") {
+            return try await server.waitUntilRefused("unreadable")
+        }
         #expect(said.hasPrefix("HTTP/1.1 400 ") && said.ranges(of: "HTTP/1.1 ").count == 1, "\(said)")
     }
 
-    /// The first request leaves the end of a head in the buffer, at the place where the second one has none yet.
-    @Test func `reads nothing behind a head that came in pieces and may have been misread`() async throws {
+    /// The library (0.9.75) takes the line that is only a colon for the end of the head.
+    @Test(arguments: [
+        ["GET / HTTP/1.1\r\n\(page)Host: t\n", ":\r\nX: y\r\n\r\n"], ["GET / HTTP/1.1\r\n\(page)Host: t\r\n\r\n"],
+    ])
+    func `reads nothing behind a head that it cannot read before its library does`(_ pieces: [String]) throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        for piece in pieces + ["GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n"] {
+            client.send(piece)
+            pause(for: .milliseconds(50))
+        }
+        let answers = try client.readToEnd().ranges(of: "HTTP/1.1 ").count
+        let mayBeRead = !Libmicrohttpd.version.hasPrefix("0.") && pieces.count == 1
+        #expect(answers == (mayBeRead ? 2 : 1))
+    }
+
+    /// What the first request leaves in the buffer, a head with its end, must not be taken for a part of the second one.
+    @Test func `reads nothing behind a head that came in pieces`() throws {
         let server = try TestServer()
         defer { server.stop() }
         let client = try server.client()
@@ -97,8 +120,21 @@ import Testing
             client.send(piece)
             pause(for: .milliseconds(50))
         }
-        let said = try client.readToEnd()
-        #expect(said.ranges(of: "HTTP/1.1 ").count == 1, "\(said)")
+        #expect(try client.readToEnd().ranges(of: "HTTP/1.1 ").count == 1)
+    }
+
+    @Test(arguments: [
+        ["GET / HTTP/1.0\n", "\n"], ["GET / HTTP/1.0\r\n", "\r\n"], ["GET / HTTP/1.1\r\nHo", "st: t\r\n\r\n"],
+    ])
+    func `answers a head that comes in pieces`(_ pieces: [String]) throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let client = try server.client()
+        for piece in pieces {
+            client.send(piece)
+            pause(for: .milliseconds(50))
+        }
+        #expect(try client.answer().status == 200)
     }
 
     @Test func `keeps a connection after a head that came at once, also behind an empty line`() throws {
@@ -367,7 +403,7 @@ import Testing
             pause(for: .milliseconds(10))
         }
         let took = begin.duration(to: .now)
-        #expect(took > .milliseconds(1990) && drops < 1000, "\(took)")
+        #expect(took > .milliseconds(1990) && took < .milliseconds(6_500), "\(took)")
         #expect(server.refused("timed_out") == 1)
         #expect(try dripping.readToEnd().hasPrefix("HTTP/1.1 408"))
     }
@@ -384,7 +420,7 @@ import Testing
             pause(for: .milliseconds(10))
         }
         let took = begin.duration(to: .now)
-        #expect(took > .milliseconds(1990) && drops < 1000, "\(took)")
+        #expect(took > .milliseconds(1990) && took < .milliseconds(6_500), "\(took)")
         #expect(server.refused("timed_out") == 1)
     }
 

@@ -53,7 +53,8 @@ struct StrictReader {
         var line = try self.line()
         // An empty line may come before a request. The library (0.9.75) replaces CR and LF by zero bytes, so it leaves the same of
         // an LF that follows a zero byte.
-        while line.isEmpty || line == [0] { line = try self.line() }
+        if line == [0] && hasBareLF { line = try self.line() }
+        while line.isEmpty { line = try self.line() }
         let lineEndsWithLF = hasBareLF
         let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map(Array.init)
         guard words.count == 3, Self.isToken(words[0]), !words[1].isEmpty,
