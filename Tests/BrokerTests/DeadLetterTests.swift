@@ -23,8 +23,7 @@ extension RealBroker {
                     #"[{"bundleId": "com.example.another", "appAppleId": 1}]"#, to: "another.json")
                 let ingest = try ServiceProcess(
                     ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0", "--apps", strange]
-                        // A broker on a busy machine may take longer than the default.
-                        + ["--ingest.timeout.ms", "30000", "--verify.roots", store.root] + installation.settings)
+                        + ["--verify.roots", store.root] + installation.settings)
                 try await ingest.waitUntilReady()
                 let port = try await ingest.port("ingest listens")
                 for body in bodies {

@@ -18,14 +18,14 @@ extension RealBroker {
                 try await first.waitUntilLogged("partition 11 runs")
                 let second = try group.start(1, dynamic)
                 try await second.waitUntilLogged("runs")
-                try await waitUntil("both own partitions", within: patience) {
-                    first.standardError.count(of: "partitions assigned") >= 2
+                try await waitUntil("both own partitions", within: .seconds(30)) {
+                    first.standardError.count(of: "partitions assigned") == 2
                         && second.standardError.count(of: " runs") >= 6
                 }
                 let begin = ContinuousClock.now
                 #expect(try await first.terminate(within: .seconds(30)) == .exited(code: 0), "\(first.standardError)")
                 try await waitUntil("the other owns all partitions", within: .seconds(30)) {
-                    second.standardError.count(of: "partitions assigned") >= 2
+                    second.standardError.count(of: "partitions assigned") == 2
                         && second.standardError.count(of: " runs") >= 18
                 }
                 print("dynamic: the other had all partitions after \(begin.duration(to: .now))")

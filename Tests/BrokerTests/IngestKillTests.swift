@@ -75,8 +75,7 @@ extension RealBroker {
             let ingest = try ServiceProcess(
                 ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0"]
                     // Ingest does not wait for the next tick that is due.
-                    + ["--tick.interval.ms", "600000", "--ingest.timeout.ms", "30000"] + store.ingestSettings
-                    + installation.settings,
+                    + ["--tick.interval.ms", "600000"] + store.ingestSettings + installation.settings,
                 environment: host.environment)
             let port = try await ingest.port("ingest listens")
             // This is the only reason.

@@ -24,8 +24,7 @@ extension Broker {
         let log = KafkaLog(properties)
         let properties = properties
         var under = LogUnderTest(
-            // A claim opens a session of four times this patience, and Kafka's client allows two minutes.
-            log, sessionTimeout: .seconds(6), patience: .seconds(25), pollWait: .milliseconds(50),
+            log, sessionTimeout: .seconds(6), patience: .seconds(15), pollWait: .milliseconds(50),
             noticesSilence: false,
             passTime: { pause(for: $0) },
             makeTopic: { label, partitions, isCompacted in

@@ -20,7 +20,7 @@ final class Member {
 
     init(
         _ properties: ClientProperties, group: String, slot: Int, inputs: [String], outputs: [String] = [],
-        transactionTimeout: Duration = patience
+        transactionTimeout: Duration = .seconds(10)
     ) throws {
         var options = SessionOptions(group: group, identity: "\(group).\(slot)-0", inputs: inputs, outputs: outputs)
         options.sessionTimeout = sessionTimeout
@@ -138,7 +138,7 @@ extension RealBroker {
                 }
                 let start = ContinuousClock.now
                 #expect(first.close())
-                #expect(start.duration(to: .now) < patience / 2)
+                #expect(start.duration(to: .now) < .seconds(5))
                 // When the session of the departed member has timed out, the other member has all partitions.
                 try second.step { second.owned.count == 2 }
                 second.close()
@@ -231,7 +231,7 @@ extension RealBroker {
                 let reader = try reader(broker.properties, topic)
                 // The marker of an aborted transaction may be written after the answer.
                 var end = try reader.ends(.committed, of: [partition], by: Deadline(after: patience))
-                let limit = Deadline(after: patience / 2)
+                let limit = Deadline(after: .seconds(5))
                 while end != [partition: NextOffset(6)], !limit.hasPassed {
                     pause(for: .milliseconds(20))
                     end = try reader.ends(.committed, of: [partition], by: Deadline(after: patience))

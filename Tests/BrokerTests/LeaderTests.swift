@@ -38,10 +38,10 @@ extension RealBroker {
             try await old.start()
             try #require(try leader(of: topic, admin) != first)
 
-            try await waitUntil("the end offsets are answered", within: patience) {
+            try await waitUntil("the end offsets are answered", within: .seconds(20)) {
                 (try? asking.ends(of: [partition], by: Deadline(after: .seconds(2)))) == zero
             }
-            try await waitUntil("the watermarks are answered", within: patience) {
+            try await waitUntil("the watermarks are answered", within: .seconds(20)) {
                 (try? marking.watermarks(of: partition, by: Deadline(after: .seconds(2))))?.end == NextOffset(0)
             }
             for consumer in [asking, marking] { consumer.close(by: Deadline(after: patience)) }

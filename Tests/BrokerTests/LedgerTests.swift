@@ -27,7 +27,7 @@ extension RealBroker {
         /// If this test passed without the transaction, the test above could not fail.
         @Test func `without transactions is caught by the same test`() async throws {
             let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), Ordeal.options)
-            let wrong = try await Ordeal(rounds: 10, isTorn: true).run(on: cluster)
+            let wrong = try await Ordeal(rounds: killRounds, isTorn: true).run(on: cluster)
             #expect(!wrong.isEmpty)
             await cluster.close()
         }
@@ -119,7 +119,7 @@ extension RealBroker {
                 try await second.waitUntilLogged("partition 11 runs")
                 first.suspend()
                 // The session of six seconds, and ten more for waiting at the lock.
-                try await waitUntil("all partitions run", within: patience * 2) {
+                try await waitUntil("all partitions run", within: .seconds(60)) {
                     (0..<12).allSatisfy { second.standardError.contains("partition \($0) runs") }
                 }
                 #expect(second.standardError.contains("partition 0 is restored into its own directory"))
@@ -220,7 +220,7 @@ func withLedger(
     if workers.isEmpty { return }
     try await group.waitUntilDone()
     for worker in workers {
-        #expect(try await worker.terminate(within: patience) == .exited(code: 0), "\(worker.standardError)")
+        #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
     }
     let wrong = try await group.judge()
     if !wrong.isEmpty { for worker in workers { print(worker.standardError.suffix(12000)) } }

@@ -207,7 +207,7 @@ final class RefundScene {
             {"v":1,"originalTransactionId":"\(request.originalTransactionId)","transactionId":"\(request.transactionId)",\
             "consented":\(consented),"consentedAt":\(WallClock.milliseconds())}
             """
-        // A broker on a busy machine may not take it in time. Then the backend sends it again.
+        // 503: a broker on a busy machine may not take it in time. Then the backend sends it again.
         try await waitUntil("ingest takes the usage", within: patience) {
             let posted = try await run(
                 "curl",
@@ -216,7 +216,9 @@ final class RefundScene {
                     "Content-Type: application/json", "--header", "Authorization: Bearer \(Self.usageToken)", "--data",
                     row, "http://127.0.0.1:\(ingestPort)/usage",
                 ])
-            return posted.standardOutput == "202"
+            if posted.standardOutput == "503" { return false }
+            try #require(posted.standardOutput == "202", "\(posted.words)")
+            return true
         }
     }
 

@@ -19,8 +19,6 @@ final class Scene {
     /// When ingest ended, in milliseconds since 1970: no partition's clock moves after that.
     private(set) var ended: Int64 = 0
     private(set) var blows = 0
-    /// Posts are tried again for 39 s, the last times 18 s apart: one of them meets an ingest that is left alone.
-    private static let turn: Duration = .seconds(30)
 
     /// - Parameter command: the workers' command, with settings of its own.
     init(_ installation: Installation, _ store: MakeBelieveStore, _ command: String, _ settings: [String]) async throws
@@ -62,11 +60,9 @@ final class Scene {
     func play() async throws {
         let simulator = try store.post(to: port)
         var dice = Dice()
-        let begin = ContinuousClock.now
         while simulator.isRunning {
             try await Task.sleep(for: .milliseconds(Int.random(in: 1_000...4_000, using: &dice)))
-            let isIngestsTurn = Int(begin.duration(to: .now) / Self.turn) % 2 == 0
-            try await strike(&dice, sparesIngest: !isIngestsTurn)
+            try await strike(&dice)
             blows += 1
         }
         // Exit code 0: every post that was not accepted was sent again and accepted.
@@ -77,8 +73,8 @@ final class Scene {
     }
 
     /// `kill -9` of one of the three; it is restarted at once, a worker sometimes without its disk.
-    private func strike(_ dice: inout Dice, sparesIngest: Bool) async throws {
-        let victim = Int.random(in: 0..<(sparesIngest ? 2 : 3), using: &dice)
+    private func strike(_ dice: inout Dice) async throws {
+        let victim = Int.random(in: 0..<3, using: &dice)
         if victim == 2 {
             ingest.process.killNow()
             _ = try await ingest.process.wait()
@@ -95,7 +91,7 @@ final class Scene {
     private func end() async throws {
         try await ingest.stop()
         ended = WallClock.milliseconds()
-        try await waitUntil("the workers have processed everything", within: .seconds(300)) {
+        try await waitUntil("the workers have processed everything", within: .seconds(180)) {
             try await installation.isDealtWith(by: command)
         }
         for worker in workers { try await worker.stop() }

@@ -34,7 +34,7 @@ final class ServiceProcess: Sendable {
     func waitUntilReady() async throws {
         let port = try await port("admin server listens")
         do {
-            try await waitUntil("ready", within: patience * 2) { try await answer(port, "/readyz").status == 200 }
+            try await waitUntil("ready", within: patience) { try await answer(port, "/readyz").status == 200 }
         } catch {
             Issue.record("\(try await answer(port, "/readyz").body)\n\(process.lastLines(20))")
             throw error
@@ -75,15 +75,14 @@ final class ServiceProcess: Sendable {
 
     /// Sends SIGTERM; a clean end has exit code 0.
     func stop() async throws {
-        #expect(try await process.terminate(within: patience) == .exited(code: 0), "\(process.lastLines(20))")
+        #expect(try await process.terminate(within: .seconds(30)) == .exited(code: 0), "\(process.lastLines(20))")
     }
 
     /// Asks with curl, an independent HTTP client.
     private func answer(_ port: UInt16, _ path: String) async throws -> (status: Int, body: String) {
         // A refused connection gives an exit code and status 0; this throws only if curl cannot be run.
         let curl = try await run(
-            "curl",
-            ["--silent", "--max-time", "30", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
+            "curl", ["--silent", "--max-time", "5", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
         let lines = curl.standardOutput.split(separator: "\n", omittingEmptySubsequences: false)
         return (lines.last.flatMap { Int($0) } ?? 0, lines.dropLast().joined(separator: "\n"))
     }
@@ -108,15 +107,11 @@ struct Installation: Sendable {
     }
 
     func makeTopics(replicas: Int = 1) async throws {
-        let arguments =
+        let made = try await run(
+            productPath("perennial"),
             ["topics", "apply", "--topics.replication.factor", "\(replicas)"]
-            + ["--topics.min.insync.replicas", "\(min(replicas, 2))"] + settings
-        func apply() async throws -> ProgramResult {
-            try await run(productPath("perennial"), arguments, environment: .only([:]), workingDirectory: "/")
-        }
-        var made = try await apply()
-        // A busy broker may not have created all topics in time; running the command again is safe.
-        if made.code != 0 { made = try await apply() }
+                + ["--topics.min.insync.replicas", "\(min(replicas, 2))"] + settings,
+            environment: .only([:]), workingDirectory: "/")
         try #require(made.code == 0, "\(made.words)")
     }
 

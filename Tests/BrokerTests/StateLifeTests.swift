@@ -57,7 +57,7 @@ extension RealBroker {
             fed.open()
             try await feeding
             try await group.waitUntilDone()
-            #expect(try await worker.terminate(within: patience) == .exited(code: 0))
+            #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0))
             return worker.standardError
         }
 

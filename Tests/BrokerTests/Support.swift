@@ -48,10 +48,10 @@ struct Broker: Sendable {
     }
 
     /// The same of a topic with one partition, when its transactions have ended: a commit may return before readers see
-    /// its records.
+    /// its records. Not so late that a transaction that hangs would have timed out.
     func readEnded(_ topic: String) async throws -> [Copy] {
         let (properties, partitions) = (properties, [TopicPartition(topic, 0)])
-        try await waitUntil("the transactions on \(topic) have ended", within: patience) {
+        try await waitUntil("the transactions on \(topic) have ended", within: .seconds(5)) {
             try await blocking {
                 let reader = try KafkaLog(properties).openReader(
                     ReaderOptions(name: "reader", group: "reader", topics: [topic]))

@@ -58,8 +58,7 @@ extension RealBroker {
             let apps = try scratch.write(#"[{"bundleId": "com.example.app", "appAppleId": 1}]"#, to: "apps.json")
             let ingest = try ServiceProcess(
                 ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:0", "--apps", apps]
-                    // A broker on a busy machine may take longer than the default.
-                    + ["--ingest.timeout.ms", "30000", "--usage.token", "a-token-of-this-test"] + installation.settings)
+                    + ["--usage.token", "a-token-of-this-test"] + installation.settings)
             try await ingest.waitUntilReady()
             let port = try await ingest.port("ingest listens")
             let request = HTTPClient.Request(

@@ -23,9 +23,7 @@ extension RealBroker {
             ], time: 1_700_000_000_123)
         private static let row = Original(
             key: Array("2000000987654321".utf8), value: [0, 0xff, 0x0a],
-            headers: [RecordHeader("id", "u-1"), RecordHeader("detail", "of the app")],
-            // The topic of usage keeps its records for 400 days only.
-            time: WallClock.milliseconds())
+            headers: [RecordHeader("id", "u-1"), RecordHeader("detail", "of the app")], time: 1_700_000_000_456)
 
         /// The headers that the runtime appends to a record's own; RolesTests checks that both lists agree.
         private static func marks(_ reason: String, _ source: String, _ time: Int64) -> [RecordHeader] {

@@ -24,7 +24,7 @@ extension RealBroker {
             try await fed
             try await group.waitUntilCopied(count: count, by: [workers[0], workers[2]])
             for worker in [workers[0], workers[2]] {
-                #expect(try await worker.terminate(within: patience) == .exited(code: 0), "\(worker.standardError)")
+                #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
             }
             group.expectCoPartitioned(workers)
             try await group.expectExactCopy(count: count)
@@ -53,7 +53,7 @@ extension RealBroker {
             try await fed
             try await group.waitUntilCopied(count: count, by: workers)
             for worker in workers {
-                #expect(try await worker.terminate(within: patience) == .exited(code: 0), "\(worker.standardError)")
+                #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
             }
             try await group.expectExactCopy(count: count)
         }
@@ -74,7 +74,7 @@ extension RealBroker {
             try await fed
             try await group.waitUntilCopied(count: count, by: workers)
             for worker in workers {
-                #expect(try await worker.terminate(within: patience) == .exited(code: 0), "\(worker.standardError)")
+                #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
             }
             try await group.expectExactCopy(count: count)
         }
@@ -100,7 +100,7 @@ extension RealBroker {
                 }
                 try await fed
                 try await group.waitUntilCopied(count: count, by: [worker])
-                let ending = try await worker.terminate(within: patience)
+                let ending = try await worker.terminate(within: .seconds(30))
                 try cluster.requireMarkers()
                 #expect(ending == .exited(code: 0), "\(worker.standardError)")
                 try await group.expectExactCopy(count: count)
@@ -125,7 +125,7 @@ extension RealBroker {
             try await fed
             try await group.waitUntilCopied(count: count, by: [worker])
             #expect(!lost.isRunning)
-            #expect(try await worker.terminate(within: patience) == .exited(code: 0), "\(worker.standardError)")
+            #expect(try await worker.terminate(within: .seconds(30)) == .exited(code: 0), "\(worker.standardError)")
             // Every partition has a leader all the time.
             #expect(!cluster.hasSkippedMarkers)
             try await group.expectExactCopy(count: count)

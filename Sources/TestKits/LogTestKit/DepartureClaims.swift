@@ -57,7 +57,7 @@ extension LogClaim {
             try bench.expect(fault.cause, is: .timedOut)
             try bench.log.settle(identity, by: bench.deadline)
             // Earlier than it would end by its timeout.
-            let committed = try member.committed([partition], by: Deadline(after: .seconds(8)))
+            let committed = try member.committed([partition], by: Deadline(after: .seconds(5)))
             try bench.expect(committed, is: [:])
             // An identity that never existed is no error.
             try bench.log.settle(bench.name("nobody"), by: bench.deadline)

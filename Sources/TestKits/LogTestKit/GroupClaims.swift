@@ -106,10 +106,8 @@ extension LogClaim {
         LogClaim("gives a member that comes back in time its partitions at once, and asks nobody else") { bench in
             let input = try bench.topic("input", partitions: 2)
             let group = bench.name("group")
-            // A slow machine, too, is in time.
-            var returning = bench.options(group, bench.name("a"), inputs: [input], outputs: [])
-            returning.sessionTimeout = bench.under.patience
-            let first = try Member(bench, returning)
+            let identity = bench.name("a")
+            let first = try bench.member(group, identity, inputs: [input])
             let other = try bench.member(group, bench.name("b"), inputs: [input])
             defer { other.close() }
             try bench.expect(soon: "one partition each") {
@@ -120,7 +118,7 @@ extension LogClaim {
             let had = first.owned
             let told = other.events.count
             try bench.expect(first.close(), is: true)
-            let back = try Member(bench, returning)
+            let back = try bench.member(group, identity, inputs: [input])
             defer { back.close() }
             try bench.expect(soon: "its partition") {
                 try back.step()

@@ -7,8 +7,7 @@ import Testing
 
 @Suite(.ownThreads) struct `Stopping an HTTP server` {
     @Test func `loses no answer of busy clients`() async throws {
-        // Longer than a client may pause between an answer and its next request.
-        let server = try TestServer { $0.drainGrace = .seconds(20) }
+        let server = try TestServer { $0.drainGrace = .seconds(1) }
         let port = server.port
         let lost = Atomic(0)
         let answered = Atomic(0)
@@ -25,8 +24,6 @@ import Testing
                 }
             }
         }
-        // A connection that the server has not accepted yet is lost when it stops.
-        try await server.waitUntilConnections(16)
         try await waitUntil("a thousand answers") { answered.load(ordering: .relaxed) > 1000 }
         #expect(server.stop())
         for client in clients { try await client.join() }
@@ -51,7 +48,7 @@ import Testing
         let (holder, server, client) = try await heldRequest()
         let begin = ContinuousClock.now
         #expect(!server.stop(.milliseconds(300)))
-        #expect(begin.duration(to: .now) < patience / 2)
+        #expect(begin.duration(to: .now) < .seconds(5))
         let answer = try client.answer()
         #expect(answer.status == 503 && answer.has("Retry-After: 60"))
         #expect(server.refused("stopped") == 1)

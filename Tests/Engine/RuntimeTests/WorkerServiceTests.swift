@@ -98,8 +98,8 @@ extension Health {
         try await waitUntil("it is ready") { running.health.words.isEmpty }
         #expect(running.health.liveness.reasons.isEmpty)
         let begin = ContinuousClock.now
-        try running.service.stop(by: Deadline(after: patience))
-        #expect(begin.duration(to: .now) < patience / 2)
+        try running.service.stop(by: Deadline(after: .seconds(10)))
+        #expect(begin.duration(to: .now) < .seconds(5))
         #expect(bench.failures.withLock { $0 }.isEmpty)
         #expect(try bench.wrong() == [])
     }
@@ -110,7 +110,7 @@ extension Health {
             let running = try bench.start("round \(round)")
             try bench.feed(100)
             try await waitUntil("everything is done") { bench.isAllDone }
-            try running.service.stop(by: Deadline(after: patience))
+            try running.service.stop(by: Deadline(after: .seconds(10)))
         }
         #expect(try bench.wrong() == [])
     }
@@ -122,7 +122,7 @@ extension Health {
         try await waitUntil("it says so") { running.health.words.contains("word/2") }
         #expect(running.health.words.contains("upgrade this worker"))
         #expect(running.health.liveness.reasons.isEmpty)
-        try running.service.stop(by: Deadline(after: patience))
+        try running.service.stop(by: Deadline(after: .seconds(10)))
     }
 
     @Test func `is not ready while a partition is refused, and says why`() async throws {
@@ -130,7 +130,7 @@ extension Health {
         let first = try bench.start("first")
         try bench.feed(100)
         try await waitUntil("everything is done") { bench.isAllDone }
-        try first.service.stop(by: Deadline(after: patience))
+        try first.service.stop(by: Deadline(after: .seconds(10)))
         // The group's offsets are set by hand.
         let options = SessionOptions(
             group: bench.ledger.definition.group, identity: "\(bench.ledger.definition.group).0-0",
@@ -153,7 +153,7 @@ extension Health {
             second.health.words.contains("partition 0: the group ledger has committed offset 1")
         }
         try await waitUntil("the others run") { !second.health.words.contains("being opened") }
-        try second.service.stop(by: Deadline(after: patience))
+        try second.service.stop(by: Deadline(after: .seconds(10)))
     }
 
     @Test func `that shares its slot with another ends with words for a person, and the other works on`()
@@ -167,10 +167,10 @@ extension Health {
         #expect(words.count == 1)
         #expect(words[0].contains("another process uses the identity ledger.0-0") && words[0].contains("worker.slot"))
         let (left, right) = words[0].hasPrefix("one") ? (one, two) : (two, one)
-        try? left.service.stop(by: Deadline(after: patience))
+        try? left.service.stop(by: Deadline(after: .seconds(10)))
         try bench.feed(300)
         try await waitUntil("everything is done", within: .seconds(60)) { bench.isAllDone }
-        try right.service.stop(by: Deadline(after: patience))
+        try right.service.stop(by: Deadline(after: .seconds(10)))
         #expect(bench.failures.withLock { $0 }.count == 1)
         #expect(try bench.wrong() == [])
     }

@@ -48,7 +48,7 @@ func get(_ port: UInt16, _ path: String) async throws -> (status: Int, body: Str
     let curl = try await run(
         "curl",
         [
-            "--silent", "--show-error", "--max-time", "30", "--write-out", "\n%{http_code}",
+            "--silent", "--show-error", "--max-time", "5", "--write-out", "\n%{http_code}",
             "http://127.0.0.1:\(port)\(path)",
         ])
     let lines = curl.standardOutput.split(separator: "\n", omittingEmptySubsequences: false)

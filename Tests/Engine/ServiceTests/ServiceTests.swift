@@ -13,7 +13,7 @@ import Testing
         #expect(ready.body == #"{"status":"unavailable","reasons":[{"condition":"service","reason":"starting"}]}"#)
         // A part that never becomes ready does not prevent stopping.
         probe.signal(SIGTERM)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains(#""waited_for":"worker""#))
     }
 
@@ -28,7 +28,7 @@ import Testing
         #expect(verdict.code == 0 && verdict.words == "", "\(verdict.words)")
         #expect(try await get(port, "/other").status == 404)
         probe.signal(SIGTERM)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 0)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 0)
     }
 
     /// Probes and scrapers have other addresses than an attacker who wants to silence it.
@@ -42,7 +42,7 @@ import Testing
                 .contains(#"perennial_http_refused_total{server="admin",cause="not_admitted"} 4"#)
         }
         probe.signal(SIGTERM)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 0)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 0)
     }
 
     /// A connection on which a head has begun; the caller closes it.
@@ -77,12 +77,12 @@ import Testing
         let probe = try ProbeProcess("quick")
         _ = try await probe.waitUntilReady()
         probe.signal(signal)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 0)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 0)
         #expect(probe.output.hasSuffix("stop worker\nstop announcement\n"))
     }
 
     @Test func `is not ready but live while it stops`() async throws {
-        let probe = try ProbeProcess("never", stopDeadlineMilliseconds: 60_000)
+        let probe = try ProbeProcess("never", stopDeadlineMilliseconds: 4000)
         let port = try await probe.waitUntilReady()
         probe.signal(SIGTERM)
         try await probe.waitUntilPrinted("stop worker")
@@ -96,7 +96,7 @@ import Testing
         _ = try await probe.waitUntilReady()
         let begin = ContinuousClock.now
         probe.signal(SIGTERM)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 0)
+        #expect(try await probe.exitCode(within: .seconds(8)) == 0)
         #expect(begin.duration(to: .now) > .milliseconds(380))
     }
 
@@ -105,9 +105,9 @@ import Testing
         _ = try await probe.waitUntilReady()
         let begin = ContinuousClock.now
         probe.signal(SIGTERM)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 3)
+        #expect(try await probe.exitCode(within: .seconds(8)) == 3)
         let took = begin.duration(to: .now)
-        #expect(took > .milliseconds(680) && took < .seconds(30), "\(took)")
+        #expect(took > .milliseconds(680) && took < .seconds(8), "\(took)")
         #expect(probe.log.contains(#""waited_for":"worker","not_stopped":"worker, announcement, admin""#))
     }
 
@@ -117,7 +117,7 @@ import Testing
         probe.signal(SIGTERM)
         try await probe.waitUntilPrinted("stop worker")
         probe.signal(SIGINT)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains("second signal"))
     }
 
@@ -139,7 +139,7 @@ import Testing
         probe.signal(SIGTERM)
         try await probe.waitUntilPrinted("stop worker")
         if signals == 2 { probe.signal(SIGINT) }
-        #expect(try await probe.exitCode(within: .seconds(30)) == 3)
+        #expect(try await probe.exitCode(within: .seconds(8)) == 3)
     }
 
     @Test(arguments: [
@@ -152,7 +152,7 @@ import Testing
         let probe = try ProbeProcess(behaviour)
         _ = try await probe.waitUntilReady()
         probe.signal(SIGHUP)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains(#""reason":"\#(reason)""#), "\(probe.log)")
         #expect(probe.output.hasSuffix(order))
     }
@@ -160,13 +160,13 @@ import Testing
     /// A process that cannot run must not join anything first, because others would make room for it.
     @Test func `exits 3 before any part starts when one lacks what another process has`() async throws {
         let probe = try ProbeProcess("taken")
-        #expect(try await probe.exitCode(within: .seconds(30)) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.output.isEmpty && probe.log.contains("the port is taken"), "\(probe.output)\(probe.log)")
     }
 
     @Test func `exits 3 when a part cannot start, and stops those that have`() async throws {
         let probe = try ProbeProcess("refuse")
-        #expect(try await probe.exitCode(within: .seconds(30)) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains(#""part":"worker","reason":"no store at /nowhere""#))
         #expect(probe.output.hasSuffix("stop announcement\n") && !probe.output.contains("stop worker"))
     }
@@ -175,7 +175,7 @@ import Testing
         let probe = try ProbeProcess("unclean")
         _ = try await probe.waitUntilReady()
         probe.signal(SIGTERM)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 3)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 3)
         #expect(probe.log.contains("the last commit was refused"))
         #expect(probe.output.hasSuffix("stop announcement\n"))
     }
@@ -184,7 +184,7 @@ import Testing
         let probe = try ProbeProcess("over")
         _ = try await probe.waitUntilReady()
         probe.signal(SIGHUP)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 0)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 0)
         #expect(probe.output.hasSuffix("stop worker\nstop announcement\n"))
     }
 
@@ -199,14 +199,14 @@ import Testing
         }
         #expect(try await get(port, "/metrics").body.contains("perennial_probe_reloads_total 3\n"))
         probe.signal(SIGTERM)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 0)
+        #expect(try await probe.exitCode(within: .seconds(5)) == 0)
     }
 
     @Test func `logs one JSON object a line`() async throws {
         let probe = try ProbeProcess("slow")
         _ = try await probe.waitUntilReady()
         probe.signal(SIGTERM)
-        #expect(try await probe.exitCode(within: .seconds(30)) == 0)
+        #expect(try await probe.exitCode(within: .seconds(8)) == 0)
         let lines = probe.log.split(separator: "\n")
         #expect(lines.count >= 4)
         for line in lines {

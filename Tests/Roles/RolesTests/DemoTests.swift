@@ -95,8 +95,7 @@ private final class DemoProcess: Sendable {
     }
 
     @Test func `ends by itself when it was told for how long`() async throws {
-        // Enough for its first entitlements, also on a busy machine.
-        let demo = try DemoProcess(["--for", "15s"])
+        let demo = try DemoProcess(["--for", "3s"])
         #expect(try await demo.process.wait() == .exited(code: 0))
         #expect(demo.output.contains("first entitlements after "), "\(demo.process.lastLines(20))")
         #expect(demo.process.standardError == "", "nothing is wrong")
@@ -126,9 +125,7 @@ private final class DemoProcess: Sendable {
             demo.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
                 .filter { $0.drop { $0 == " " }.hasPrefix(begin) }
         }
-        try await waitUntil(
-            "failures are decided and revenue is told\n\(demo.process.lastLines(20))", within: patience * 3
-        ) {
+        try await waitUntil("failures are decided and revenue is told\n\(demo.process.lastLines(20))") {
             lines("churn: ").contains { $0.contains("; recovery ") } && lines("MRR of ").count >= 6
         }
         demo.process.kill(SIGINT)
@@ -151,9 +148,7 @@ private final class DemoProcess: Sendable {
 
     @Test func `answers refund requests in time, and tells what Apple declined then`() async throws {
         let demo = try DemoProcess(["--for", "10m"])
-        try await waitUntil(
-            "answers and their consequences are told\n\(demo.process.lastLines(20))", within: patience * 3
-        ) {
+        try await waitUntil("answers and their consequences are told\n\(demo.process.lastLines(20))") {
             demo.output.contains("  declined after an answer: ")
         }
         demo.process.kill(SIGINT)
@@ -176,11 +171,11 @@ private final class DemoProcess: Sendable {
         let demo = try DemoProcess([])
         try await demo.process.waitUntilPrinted("first entitlements after ")
         demo.process.kill(signal)
-        #expect(try await demo.process.wait(within: .seconds(30)) == .exited(code: 0))
+        #expect(try await demo.process.wait(within: .seconds(15)) == .exited(code: 0))
     }
 
     @Test func `draws itself again in its place on a terminal, within its width`() async throws {
-        let demo = try DemoProcess(["--for", "8s"], terminal: "cols 60 rows 20")
+        let demo = try DemoProcess(["--for", "4s"], terminal: "cols 60 rows 20")
         #expect(try await demo.process.wait() == .exited(code: 0))
         let drawings = demo.output.split(separator: "\u{1B}[J")
         #expect(drawings.count > 5, "\(demo.process.lastLines(20))")
