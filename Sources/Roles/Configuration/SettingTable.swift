@@ -80,11 +80,14 @@ public enum SettingTable {
         "Requests in flight at the same time. Ingest answers more with 503.")
     static let ingestRepeated = setting(
         "ingest.repeated.ms", default: "10800000", .integer(0...86_400_000), for: [.ingest],
-        "Ingest remembers a notification that Kafka has acknowledged for at least this time, and at most twice this "
-            + "time. A repetition in that time is answered 200 and not written again. 0: every repetition is written.")
+        "Each process remembers in its memory what Kafka has acknowledged: up to 32,768 notifications for each period of "
+            + "this length, for one to two periods. A repetition of one of them is answered 200 and not written again. "
+            + "After a restart, on another replica, or if more arrive, a repetition may be written again; readers know it "
+            + "by its `id`. 0: every repetition is written.")
     static let ingestMaxBufferedBytes = setting(
         "ingest.max.buffered.bytes", default: "67108864", .integer(1_048_576...1 << 40), for: [.ingest],
-        "Memory for the bodies of all requests in flight together. Ingest answers more with 503.")
+        "Memory of each process for the bodies of all requests in flight together. Large bodies may use half of it. A "
+            + "request that does not fit is answered 503, and Apple retries.")
     static let rejectedMaxBytesPerHour = setting(
         "rejected.max.bytes.per.hour", default: "67108864", .integer(0...1 << 40), for: [.ingest],
         "Bytes of refused bodies that each process stores per hour in `rejected`. Bodies beyond this are counted but "
@@ -103,7 +106,7 @@ public enum SettingTable {
         for: .services + [.replay],
         "Lowest level that is logged. Today `trace` logs what `debug` does.")
     static let adminListen = setting(
-        "admin.listen", default: "127.0.0.1:9464", note: "`replay`: only a flag counts", .listenAddress,
+        "admin.listen", default: "127.0.0.1:9464", note: "`replay`: none, unless a flag gives it", .listenAddress,
         for: .services + [.replay],
         "Address that serves `/livez`, `/readyz` and `/metrics`.")
 
@@ -124,17 +127,18 @@ public enum SettingTable {
         "worker.slot", default: "auto", .workerSlot, for: .runWorkers + [.promote],
         "Stable number of this replica. `auto`: the number after the last `-` of the host name (`worker-3`). A host "
             + "name without such a number makes the replica a dynamic member of the group, without a slot. Two processes "
-            + "of one worker must never have the same slot: each would stop the other.")
+            + "of one worker and environment must never have the same slot: one of them, often the older one, stops with "
+            + "exit code 3.")
     static let workerLeave = setting(
         "worker.leave", default: "false", .flag, for: .runWorkers,
-        "Leave the group on SIGTERM, for a planned scale-in. Otherwise the group keeps the partitions of this replica "
-            + "for a restart.")
+        "Leave the group on SIGTERM, for a planned scale-in. Otherwise the group keeps the partitions of a replica with "
+            + "a slot for 30 s, for its restart. A replica without a slot always leaves.")
     static let commitInterval = setting(
         // At most half of the transaction timeout of a live worker.
         "commit.interval.ms", default: "20", .integer(1...5000), for: .runWorkers,
-        "Longest time between two commits. If it is longer, a worker with a backlog makes fewer and larger transactions, "
-            + "and readers see its results later. A worker that has read its input to the end commits at once. A replay "
-            + "waits at least a second.")
+        "Longest time between two commits. With a greater value a worker with a backlog makes fewer and larger "
+            + "transactions, and readers see its results later. A worker that has read its input to the end commits at "
+            + "once. A replay takes 1000 for any value below that.")
     static let tickInterval = setting(
         "tick.interval.ms", default: "60000", .integer(100...3_600_000), for: [.ingest, .clock],
         "If nothing is written to a partition of `notifications` for this long, a tick is written, so that its clock "

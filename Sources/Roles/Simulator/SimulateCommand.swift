@@ -31,7 +31,7 @@ extension Command {
             fault (what --api-faults chose).
             --usage plays the app's backend: who consents, what was delivered, how much of it was used.
 
-            The same seed, dates and rates give the same bytes. Without --from, the dates move on at midnight, UTC.
+            The same seed, subscribers, dates and rates give the same bytes. Without --from, the dates move on at midnight, UTC.
 
             Exit codes: 0 every notification was accepted and every forgery refused for its reason; 1 otherwise; 2 wrong usage;
             3 a file could not be written, or the command was interrupted. An interruption while it only serves --api is a normal end.
