@@ -123,9 +123,12 @@ import Testing
         #expect(try client.readToEnd().ranges(of: "HTTP/1.1 ").count == 1)
     }
 
-    @Test(arguments: [
-        ["GET / HTTP/1.0\n", "\n"], ["GET / HTTP/1.0\r\n", "\r\n"], ["GET / HTTP/1.1\r\nHo", "st: t\r\n\r\n"],
-    ])
+    /// From version 1.0 on the library refuses a bare LF.
+    private static let heads: [[String]] =
+        [["GET / HTTP/1.0\r\n", "\r\n"], ["GET / HTTP/1.1\r\nHo", "st: t\r\n\r\n"]]
+        + (Libmicrohttpd.version.hasPrefix("0.") ? [["GET / HTTP/1.0\n", "\n"]] : [])
+
+    @Test(arguments: heads)
     func `answers a head that comes in pieces`(_ pieces: [String]) throws {
         let server = try TestServer()
         defer { server.stop() }
