@@ -36,7 +36,8 @@ if [ ! -x "$kustomize" ]; then
     apt=$PWD/$folder/apt
     rm -rf "$apt" "$folder/kustomize"
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-    echo 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main' >"$apt/sources.list"
+    mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >"$apt/sources.list"
     cat >"$apt/apt.conf" <<END
 Dir::State::Lists "$apt/lists";
 Dir::Cache "$apt/cache";
