@@ -18,6 +18,7 @@ struct ToldNotification: Sendable {
     let subtype: String?
     let signedDate: Int64?
     let source: String?
+    /// A few hundred bytes: much less than the record.
     let facts: Facts
     /// The partition's clock when it was read.
     let clock: Int64
