@@ -189,6 +189,9 @@ let testSupport: [Target] = [
             "AppStore", "Contract", "Crypto", "JSON", "Log", "LogTestKit", "MemoryLog", "NotificationWorker",
             "Platform", "Records", "Runtime", "Simulation", "Store", "WorkerTestKit",
         ], path: "Tests/Kits/MakeBelieve"),
+    .target(
+        name: "FormerEntitlements", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records"],
+        path: "Tests/Kits/FormerEntitlements"),
     .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/Kits/PlainChurn"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/Kits/TruthCheck"),
     .executableTarget(
@@ -248,7 +251,10 @@ let tests: [Target] = [
     .testTarget(name: "RecordsTests", dependencies: ["Contract", "JSON", "Records", "Schemas"]),
     .testTarget(
         name: "EntitlementsTests",
-        dependencies: ["Contract", "Entitlements", "JSON", "MakeBelieve", "Notices", "Simulation"],
+        dependencies: [
+            "Contract", "Entitlements", "FormerEntitlements", "JSON", "MakeBelieve", "Notices", "Simulation",
+            "SubscriptionHistory",
+        ],
         exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
         name: "ChurnTests",

@@ -40,8 +40,6 @@ public struct Facts: Sendable, Equatable {
         return writer.bytes
     }
 
-    public var isEmpty: Bool { self == Facts() }
-
     /// - Returns: whether anything was new.
     @discardableResult
     public mutating func merge(_ other: Facts) -> Bool {
@@ -54,7 +52,7 @@ public struct Facts: Sendable, Equatable {
     }
 
     /// The bytes have been read before.
-    private func withHistory<Result>(_ body: (inout History) -> Result) -> Result {
+    func withHistory<Result>(_ body: (inout History) -> Result) -> Result {
         bytes.withUnsafeBufferPointer { kept in
             var history = History()
             var reader = KeptReader(kept)
@@ -73,28 +71,22 @@ public struct Facts: Sendable, Equatable {
         }
     }
 
-    /// Oldest first.
-    public var renewalInfos: [RenewalInfo] {
-        withHistory { history in history.renewals.indices.map { RenewalInfo(history.renewals[$0]) } }
+    /// Whether a payload of this version is the newest about its purchase or renewal.
+    public func contains(_ version: Version) -> Bool {
+        withHistory { history in
+            history.purchases.values.contains { $0.version == version }
+                || history.renewals.values.contains { $0.version == version }
+        }
     }
-
-    /// True if any known transaction had an introductory offer, including forgotten ones.
-    public var introOfferUsed: Bool { withHistory { $0.introOfferUsed } }
-    /// True if purchases were forgotten.
-    public var isTruncated: Bool { withHistory { $0.isTruncated } }
 }
 
 /// What one record says about the subscription that its key names.
 public struct NotificationReading: Sendable {
     public let facts: Facts
-    /// The record has a transaction that cannot be used.
-    public let hasUnusableTransaction: Bool
     public let notificationUUID: Text?
     public let type: Text?
     public let subtype: Text?
     public let signedDate: Int64?
-    /// Apple's own status, which came with the renewal info.
-    public let status: Int64?
 
     /// - Parameter record: the document with the record's value.
     public init(_ record: borrowing JSONDocument) {
@@ -102,12 +94,10 @@ public struct NotificationReading: Sendable {
         let reader = NoticeReader()
         let news = reader.read(record)
         facts = Facts(news)
-        hasUnusableTransaction = news.hasUnusableTransaction
         notificationUUID = news.notificationUUID?.text
         type = news.type?.text
         subtype = news.subtype?.text
         signedDate = news.signedDate
-        status = news.status
         withExtendedLifetime(reader) {}
     }
 }
@@ -175,18 +165,12 @@ public struct PurchaseFacts: Sendable, Equatable {
     /// The newest version, and its content.
     public let version: Version
     public let transaction: Transaction
-    /// The earliest signing date of all versions.
-    public let firstSigned: Int64
-    /// The earliest signing date of the versions that are marked as upgraded.
-    public let firstUpgraded: Int64?
     /// The greatest known one.
     public let expiry: Expiry?
 
     init(_ purchase: Purchase, of history: borrowing History) {
         version = purchase.version
         transaction = Transaction(purchase, of: history)
-        firstSigned = purchase.firstSigned
-        firstUpgraded = purchase.firstUpgraded
         expiry = Expiry(purchase, of: history)
     }
 }
@@ -196,21 +180,5 @@ extension PurchaseFacts.Expiry {
     init?(_ purchase: Purchase, of history: borrowing History) {
         guard let expiry = purchase.expiry, let subtype = history.texts[expiry.subtype] else { return nil }
         self.init(signedDate: expiry.signedDate, subtype: subtype.text)
-    }
-}
-
-/// What a renewal info says about the next renewal, as far as people ask.
-public struct RenewalInfo: Sendable, Equatable {
-    public let version: Version
-    public let autoRenewStatus: Int64?
-    public let expirationIntent: Int64?
-    /// True if it says more than that renewal is on.
-    public let saysMore: Bool
-
-    init(_ row: RenewalRow) {
-        version = row.version
-        autoRenewStatus = row.autoRenewStatus
-        expirationIntent = row.expirationIntent
-        saysMore = row.saysMore
     }
 }

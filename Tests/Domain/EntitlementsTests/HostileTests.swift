@@ -5,6 +5,7 @@ import Testing
 import struct MakeBelieve.Chance
 
 @testable import Entitlements
+@testable import SubscriptionHistory
 
 /// Records that Apple would never send, but an attacker might.
 @Suite struct `Absurd facts` {

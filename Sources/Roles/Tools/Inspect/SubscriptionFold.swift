@@ -45,7 +45,7 @@ struct ToldNotification: Sendable {
 
     /// Whether this notification was the first with this version.
     func tells(_ version: Version) -> Bool {
-        facts.purchases.contains { $0.version == version } || facts.renewalInfos.contains { $0.version == version }
+        facts.contains(version)
     }
 }
 
