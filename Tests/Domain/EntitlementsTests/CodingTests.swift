@@ -163,6 +163,19 @@ import struct MakeBelieve.Chance
         }
     }
 
+    /// No value could follow it.
+    @Test func `with the greatest sequence are refused`() {
+        for (sequence, isValid) in [(Int64.max, false), (.max - 1, true), (0, true), (-1, false)] {
+            var writer = ByteWriter()
+            writer.signed(sequence)
+            writer.byte(0)
+            let state = writer.bytes + Facts().bytes
+            var teller = SubscriptionTeller(rules(), .production)
+            let isRead = state.withUnsafeBufferPointer { teller.load($0, format: 1) }
+            #expect(isRead == isValid, "\(sequence)")
+        }
+    }
+
     @Test func `that claim more than there are bytes cost nothing`() {
         var writer = ByteWriter()
         writer.byte(1)
