@@ -173,7 +173,8 @@ public struct NoticeReader: ~Copyable {
         news.renewal = read
     }
 
-    private func commitment(_ object: JSONDocument.Value, of record: borrowing JSONDocument) -> Particulars.Commitment? {
+    private func commitment(_ object: JSONDocument.Value, of record: borrowing JSONDocument) -> Particulars.Commitment?
+    {
         guard record.kind(of: object) == .object else { return nil }
         var (read, isSealed) = (Particulars.Commitment(), false)
         record.forEachMember(of: object) { name, value in

@@ -273,7 +273,9 @@ private struct Pair: ~Copyable {
             pair.begin()
             for _ in 0..<(2 + chance.below(12)) {
                 let members = (0..<chance.below(7)).map { _ in (any(Absurdity.members), any(Absurdity.values)) }
-                let clock = any([0, 1, 1_778_000_000_000, 1_779_000_000_001, 1_781_000_000_000, 1_790_000_000_000, .max - 1])
+                let clock = any([
+                    0, 1, 1_778_000_000_000, 1_779_000_000_001, 1_781_000_000_000, 1_790_000_000_000, .max - 1,
+                ])
                 pair.hear(Array(Absurdity.notification(members).utf8), at: clock)
             }
         }
