@@ -1,78 +1,78 @@
 // The answer: may this customer use the product, until when, and why.
 
-public import Notices
+internal import Notices
 
 /// The members of a record of `entitlements` that follow from Apple's data. The writer adds what describes the change
 /// (`sequence`, `asOf`, `cause`) and what the topic knows (id, environment). nil is written as null.
-public struct Entitlement: Sendable, Equatable {
-    public enum State: String, Sendable {
+struct Entitlement: Sendable, Equatable {
+    enum State: String, Sendable {
         case active, grace, billingRetry = "billing_retry", expired, revoked, superseded, owned
     }
 
-    public enum Reason: String, Sendable {
+    enum Reason: String, Sendable {
         case voluntary, billing, price, unavailable, other, unknown
         case refund, family
     }
 
-    public enum PriceConsent: String, Sendable { case waiting, settled }
+    enum PriceConsent: String, Sendable { case waiting, settled }
 
-    public struct Commitment: Sendable, Equatable {
-        public var period: Int64?
-        public var of: Int64?
-        public var endsAt: Int64?
-        public var price: Int64?
-        public var renews: Bool?
+    struct Commitment: Sendable, Equatable {
+        var period: Int64?
+        var of: Int64?
+        var endsAt: Int64?
+        var price: Int64?
+        var renews: Bool?
     }
 
-    public struct Retry: Sendable, Equatable {
-        public var since: Int64
-        public var until: Int64
+    struct Retry: Sendable, Equatable {
+        var since: Int64
+        var until: Int64
     }
 
-    public struct Offer: Sendable, Equatable {
-        public var type: Text
-        public var identifier: Text?
-        public var discount: Text?
+    struct Offer: Sendable, Equatable {
+        var type: Text
+        var identifier: Text?
+        var discount: Text?
     }
 
-    public var bundleId: Text?
-    public var productId: Text?
-    public var type: Text?
-    public var subscriptionGroup: Text?
-    public var appAccountToken: Text?
-    public var ownership: Text?
-    public var entitlements: [String] = []
-    public var state: State
-    public var reason: Reason?
-    public var access: Bool
+    var bundleId: Text?
+    var productId: Text?
+    var type: Text?
+    var subscriptionGroup: Text?
+    var appAccountToken: Text?
+    var ownership: Text?
+    var entitlements: [String] = []
+    var state: State
+    var reason: Reason?
+    var access: Bool
     /// If there is access: when it ends, or nil if it has no end. Otherwise when it ended.
-    public var accessUntil: Int64?
-    public var since: Int64
-    public var autoRenew: Bool?
-    public var pendingProductId: Text?
-    public var pendingBillingPlan: Text?
-    public var priceConsent: PriceConsent?
-    public var billingPlan: Text?
-    public var commitment: Commitment?
-    public var graceUntil: Int64?
-    public var retry: Retry?
-    public var offer: Offer?
-    public var introOfferUsed: Bool
-    public var price: Int64?
-    public var currency: Text?
-    public var renewsAt: Int64?
-    public var renewalPrice: Int64?
-    public var runs: [Run]
-    public var runsTruncated: Bool
+    var accessUntil: Int64?
+    var since: Int64
+    var autoRenew: Bool?
+    var pendingProductId: Text?
+    var pendingBillingPlan: Text?
+    var priceConsent: PriceConsent?
+    var billingPlan: Text?
+    var commitment: Commitment?
+    var graceUntil: Int64?
+    var retry: Retry?
+    var offer: Offer?
+    var introOfferUsed: Bool
+    var price: Int64?
+    var currency: Text?
+    var renewsAt: Int64?
+    var renewalPrice: Int64?
+    var runs: [Run]
+    var runsTruncated: Bool
 }
 
 /// A time that was paid for or given as grace: its first instant, and the first instant after it.
-public struct Run: Sendable, Equatable {
-    public var start: Int64
+struct Run: Sendable, Equatable {
+    var start: Int64
     /// nil: it has no end.
-    public var end: Int64?
+    var end: Int64?
 
-    public init(start: Int64, end: Int64?) {
+    init(start: Int64, end: Int64?) {
         self.start = start
         self.end = end
     }

@@ -3,9 +3,9 @@
 internal import Contract
 
 /// One change that somebody may want to act on.
-public struct EntitlementEvent: Sendable, Equatable {
+struct EntitlementEvent: Sendable, Equatable {
     /// The words in the records.
-    public enum Kind: String, Sendable, CaseIterable {
+    enum Kind: String, Sendable, CaseIterable {
         case started, purchased, renewed, recovered, resubscribed
         case planChanged = "plan_changed"
         case commitmentCompleted = "commitment_completed"
@@ -27,11 +27,11 @@ public struct EntitlementEvent: Sendable, Equatable {
         case accountBound = "account_bound"
     }
 
-    public var kind: Kind
+    var kind: Kind
     /// When it took effect by Apple's dates; if there is no such date, when Apple reported it.
-    public var at: Int64
+    var at: Int64
 
-    public init(_ kind: Kind, at: Int64) {
+    init(_ kind: Kind, at: Int64) {
         self.kind = kind
         self.at = at
     }
@@ -40,7 +40,7 @@ public struct EntitlementEvent: Sendable, Equatable {
     static let historicAfter: Int64 = 86_400_000
 
     /// - Parameter clock: when the event is written.
-    public func isHistoric(at clock: Int64) -> Bool { at < adding(clock, -Self.historicAfter) }
+    func isHistoric(at clock: Int64) -> Bool { at < adding(clock, -Self.historicAfter) }
 }
 
 extension Standing {
@@ -49,7 +49,7 @@ extension Standing {
     /// - Parameters:
     ///   - before: the last published state; nil: nothing was published.
     ///   - told: when Apple reported the change; for a change by time alone, when it was due.
-    public func events(since before: Told?, told: Int64) -> [EntitlementEvent] {
+    func events(since before: Told?, told: Int64) -> [EntitlementEvent] {
         let comparison = Comparison(before: before, after: self, told: told)
         return comparison.events
     }

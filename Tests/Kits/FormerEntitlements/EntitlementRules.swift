@@ -1,11 +1,11 @@
 // The settings that answers depend on.
 
-public import Contract
+internal import Contract
 internal import Crypto
 internal import JSON
 internal import Notices
 
-public struct EntitlementRules: Sendable {
+struct EntitlementRules: Sendable {
     /// What an app's settings say about a product.
     struct Product: Sendable {
         /// Sorted by bytes.
@@ -30,7 +30,7 @@ public struct EntitlementRules: Sendable {
     private var products: [ProductName: Product] = [:]
 
     /// - Parameter leeway: in milliseconds, not negative.
-    public init(apps: [App], leeway: Int64, environment: Environment) {
+    init(apps: [App], leeway: Int64, environment: Environment) {
         precondition(leeway >= 0)
         self.leeway = leeway
         isSandbox = environment == .sandbox
@@ -51,7 +51,7 @@ public struct EntitlementRules: Sendable {
 
     /// A hash of the settings that does not depend on their order: 16 hexadecimal digits. Settings with the same
     /// meaning may still differ.
-    public var fingerprint: String {
+    var fingerprint: String {
         var told = JSONWriter()
         told.array { told in
             told.integer(leeway)

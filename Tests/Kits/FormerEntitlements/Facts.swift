@@ -2,10 +2,10 @@
 
 /// A set of facts that only grows. Merging is commutative, associative and idempotent, so any order and repetition of
 /// notifications gives the same facts. What is forgotten at a limit could never have counted again.
-public struct Facts: Sendable, Equatable {
+struct Facts: Sendable, Equatable {
     /// Enough for 19 years of weekly purchases.
-    public static let limitPurchases = 1_000
-    public static let limitRenewalInfos = 256
+    static let limitPurchases = 1_000
+    static let limitRenewalInfos = 256
     /// The limit in bytes keeps the state of a subscription below a quarter of a MiB, whatever texts arrive. It allows
     /// a thousand purchases with 160 bytes of texts each, a third more than Apple's. All renewal infos except the
     /// newest count towards the limit.
@@ -13,11 +13,11 @@ public struct Facts: Sendable, Equatable {
     static let limitInfoWeight = 40_000
 
     /// Sorted by purchase date and id, without duplicates.
-    public private(set) var purchases: [PurchaseFacts] = []
+    private(set) var purchases: [PurchaseFacts] = []
     /// Oldest first. Each one except the newest says more than that renewal is on.
-    public private(set) var renewalInfos: [RenewalInfo] = []
+    private(set) var renewalInfos: [RenewalInfo] = []
     /// True if any known transaction had an introductory offer, including forgotten ones.
-    public private(set) var introOfferUsed = false
+    private(set) var introOfferUsed = false
     /// The greatest key of a purchase that was forgotten at a limit. Purchases up to this key are rejected: otherwise
     /// it would depend on the order whether a light old one stays where a heavy newer one was dropped.
     private(set) var forgottenPurchase: PurchaseFacts.Key?
@@ -27,9 +27,9 @@ public struct Facts: Sendable, Equatable {
     private var purchaseWeight = 0
 
     /// True if purchases were forgotten.
-    public var isTruncated: Bool { forgottenPurchase != nil }
+    var isTruncated: Bool { forgottenPurchase != nil }
 
-    public init() {}
+    init() {}
 
     /// The facts of one notification.
     init(purchase: PurchaseFacts?, renewalInfo: RenewalInfo?, introOfferUsed: Bool) {
@@ -61,11 +61,11 @@ public struct Facts: Sendable, Equatable {
         self.forgottenInfo = forgottenInfo
     }
 
-    public var isEmpty: Bool { self == Facts() }
+    var isEmpty: Bool { self == Facts() }
 
     /// - Returns: whether anything was new.
     @discardableResult
-    public mutating func merge(_ other: Facts) -> Bool {
+    mutating func merge(_ other: Facts) -> Bool {
         var isNew = false
         for purchase in other.purchases where add(purchase) { isNew = true }
         for info in other.renewalInfos where add(info) { isNew = true }

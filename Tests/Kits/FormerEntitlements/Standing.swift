@@ -1,8 +1,8 @@
 // An answer and the purchase it is based on: events are derived from it.
 
 /// The state of a subscription at an instant.
-public struct Standing: Sendable {
-    public let entitlement: Entitlement
+struct Standing: Sendable {
+    let entitlement: Entitlement
     let row: Row
     /// The neighbouring rows.
     let rowBefore: Row?
@@ -13,7 +13,7 @@ public struct Standing: Sendable {
 }
 
 extension Timeline {
-    public func standing(at instant: Int64) -> Standing {
+    func standing(at instant: Int64) -> Standing {
         let place = place(at: instant)
         let row = rows[place]
         let entitlement = entitlement(at: instant)
@@ -25,7 +25,7 @@ extension Timeline {
     }
 
     /// Whether Apple's `data.status` agrees at this instant; nil if Apple has no status for the state.
-    public func agrees(withStatus status: Int64, at instant: Int64) -> Bool? {
+    func agrees(withStatus status: Int64, at instant: Int64) -> Bool? {
         switch verdict(at: instant).state {
         // Apple tries to renew in the last day of a paid period, and the attempt may fail then.
         case .active: status == 1 || status == 3 || status == 4

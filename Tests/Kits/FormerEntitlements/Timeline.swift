@@ -4,7 +4,7 @@ internal import Contract
 internal import Notices
 
 /// The sorted rows of one subscription with their ends. Built once, queried for many instants.
-public struct Timeline: Sendable {
+struct Timeline: Sendable {
     static let limitRuns = 100
 
     let rules: EntitlementRules
@@ -17,7 +17,7 @@ public struct Timeline: Sendable {
     let introOfferUsed: Bool
 
     /// nil if no transaction is known: then there is no answer.
-    public init?(_ facts: Facts, _ rules: EntitlementRules) {
+    init?(_ facts: Facts, _ rules: EntitlementRules) {
         guard !facts.purchases.isEmpty else { return nil }
         var rows = Self.newestOfEach(facts.purchases).map { Row($0, rules) }
         // Usually the rows are sorted already.
@@ -114,7 +114,7 @@ public struct Timeline: Sendable {
     }
 
     /// The first later instant at which time alone changes the answer; nil: it never changes.
-    public func nextChange(after instant: Int64) -> Int64? {
+    func nextChange(after instant: Int64) -> Int64? {
         let answer = entitlement(at: instant)
         var now = instant
         while let step = nextStep(after: now) {
@@ -126,7 +126,7 @@ public struct Timeline: Sendable {
 
     /// The first later instant at which time alone may cause a record: the answer changes, or it is based on another
     /// purchase and may be equal.
-    public func nextStep(after instant: Int64) -> Int64? {
+    func nextStep(after instant: Int64) -> Int64? {
         var now = instant
         while let boundary = nextBoundary(after: now) {
             if isOther(at: boundary, than: instant) { return boundary }

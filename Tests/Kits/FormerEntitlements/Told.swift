@@ -1,16 +1,16 @@
 // What was last published about a subscription, as far as the next records depend on it.
 
-public import Notices
+internal import Notices
 
 /// Stored with the facts: later facts and other settings may change the view of the past, but not what was published.
-public struct Told: Sendable, Equatable {
+struct Told: Sendable, Equatable {
     /// `EntitlementRecord.answer` of the last value.
-    public var answer: UInt64
+    var answer: UInt64
     /// The account whose `accounts` record has the subscription.
-    public var account: Text?
-    public var state: Entitlement.State
-    public var reason: Entitlement.Reason?
-    public var access: Bool
+    var account: Text?
+    var state: Entitlement.State
+    var reason: Entitlement.Reason?
+    var access: Bool
     var purchase: TransactionId
     var plan: Mark
     var offer: Mark
@@ -52,7 +52,7 @@ extension Standing {
     /// - Parameters:
     ///   - before: the state that was published before.
     ///   - events: the events of this change.
-    public func told(after before: Told?, _ events: [EntitlementEvent], answer: UInt64) -> Told {
+    func told(after before: Told?, _ events: [EntitlementEvent], answer: UInt64) -> Told {
         let isSamePurchase = before?.purchase == row.transaction.id
         func isTold(_ kind: EntitlementEvent.Kind, before wasTold: Bool) -> Bool {
             isSamePurchase && (wasTold || events.contains { $0.kind == kind })
