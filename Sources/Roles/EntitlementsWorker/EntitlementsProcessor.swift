@@ -113,7 +113,10 @@ public final class EntitlementsProcessor: Processor {
     /// A value if the answer differs from the published one, and the events since then. A purchase that gives the same
     /// answer as before is an event too.
     private func publish(_ key: [UInt8], _ turn: Turn) {
-        if teller.hasNewValue { turn.emit(Output.entitlements, key: key.span, value: teller.value.span) }
+        if teller.hasNewValue {
+            let value = teller.value
+            turn.emit(Output.entitlements, key: key.span, value: value.span)
+        }
         for number in teller.events.indices {
             eventID.removeAll(keepingCapacity: true)
             turn.appendNextID(to: &eventID)
@@ -128,16 +131,20 @@ public final class EntitlementsProcessor: Processor {
 
     /// - Parameter isLeft: the subscription no longer belongs to the account.
     private func bind(_ account: TextPlace, _ originalTransactionId: [UInt8], isLeft: Bool, _ turn: Turn) {
-        accountKey.removeAll(keepingCapacity: true)
-        accountKey.append(contentsOf: account.bytes)
-        let partition = Partitioner.partition(of: accountKey, count: definition.partitions)
-        accountKey.append(UInt8(ascii: "|"))
-        accountKey.append(contentsOf: originalTransactionId)
+        var key: [UInt8] = []
+        swap(&key, &accountKey)
+        key.removeAll(keepingCapacity: true)
+        key.append(contentsOf: account.bytes)
+        let partition = Partitioner.partition(of: key, count: definition.partitions)
+        key.append(UInt8(ascii: "|"))
+        key.append(contentsOf: originalTransactionId)
         if isLeft {
-            turn.emit(Output.accounts, key: accountKey.span, value: nil, partition: partition)
+            turn.emit(Output.accounts, key: key.span, value: nil, partition: partition)
         } else {
-            turn.emit(Output.accounts, key: accountKey.span, value: teller.accountValue.span, partition: partition)
+            let value = teller.accountValue
+            turn.emit(Output.accounts, key: key.span, value: value.span, partition: partition)
         }
+        swap(&key, &accountKey)
     }
 
     private func isUTF8(_ bytes: [UInt8]) -> Bool {
