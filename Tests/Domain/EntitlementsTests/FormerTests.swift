@@ -211,7 +211,7 @@ private struct Pair: ~Copyable {
             let records = try told.map { try store.record(of: $0) }
             for way in Way.allCases {
                 pair.begin()
-                for (value, clock) in Self.told(records, way, &chance) { pair.hear(value, at: clock) }
+                for (value, clock) in Self.coming(records, way, &chance) { pair.hear(value, at: clock) }
                 pair.fire(until: store.end)
             }
             judged += 1
@@ -221,7 +221,7 @@ private struct Pair: ~Copyable {
     }
 
     /// Values with the clock of their partition.
-    private static func told(
+    private static func coming(
         _ records: [StoreLog.Record], _ way: Way, _ chance: inout Chance
     ) -> [(value: [UInt8], clock: Int64)] {
         var list: [(at: Int64, value: [UInt8])]
@@ -241,9 +241,9 @@ private struct Pair: ~Copyable {
         case .backwards: list = records.reversed().map { ($0.timestamp, $0.value) }
         }
         var clock = Int64.min
-        return list.map { told in
-            clock = max(clock, told.at)
-            return (told.value, clock)
+        return list.map { record in
+            clock = max(clock, record.at)
+            return (record.value, clock)
         }
     }
 
@@ -273,7 +273,7 @@ private struct Pair: ~Copyable {
             pair.begin()
             for _ in 0..<(2 + chance.below(12)) {
                 let members = (0..<chance.below(7)).map { _ in (any(Absurdity.members), any(Absurdity.values)) }
-                let clock = any([
+                let clock: Int64 = any([
                     0, 1, 1_778_000_000_000, 1_779_000_000_001, 1_781_000_000_000, 1_790_000_000_000, .max - 1,
                 ])
                 pair.hear(Array(Absurdity.notification(members).utf8), at: clock)
