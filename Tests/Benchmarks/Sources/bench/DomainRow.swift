@@ -94,7 +94,8 @@ private struct DomainMix {
         var news = 0
         for number in 0..<count {
             let place = number % values.count
-            try json.read(values[place].span)
+            let value = values[place]
+            try json.read(value.span)
             teller.read(json)
             if withKept(kept, &teller, { $0.mergeNews() && tell(&$0, at: clocks[place]) }) {
                 let made = makeOutputs(&teller)
