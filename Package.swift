@@ -38,7 +38,9 @@ let domain: [Target] = [
     .target(
         name: "Entitlements",
         dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "SubscriptionHistory"]),
-    .target(name: "Churn", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "Zone"]),
+    .target(
+        name: "Churn",
+        dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "SubscriptionHistory", "Zone"]),
     .target(name: "Consumption", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records"]),
 ]
 
