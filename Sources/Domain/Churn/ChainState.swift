@@ -1,6 +1,6 @@
 // The state that a worker keeps for a subscription.
 
-public import Contract
+internal import Contract
 public import Notices
 public import SubscriptionHistory
 public import Zone

@@ -1,7 +1,7 @@
 // What one record, or time alone, changed in one cell.
 
 public import JSON
-public import Notices
+internal import Notices
 internal import Records
 public import SubscriptionHistory
 

@@ -15,19 +15,19 @@ public struct ChurnNews {
     /// Without the numbers of its texts.
     let notice: Notice
     // Texts of the transaction.
-    private(set) var bundle: TextPlace?
-    private(set) var product: TextPlace?
-    private(set) var plan: TextPlace?
-    private(set) var storefront: TextPlace?
-    private(set) var currency: TextPlace?
-    private(set) var isCommitment = false
+    var bundle: TextPlace?
+    var product: TextPlace?
+    var plan: TextPlace?
+    var storefront: TextPlace?
+    var currency: TextPlace?
+    var isCommitment = false
     /// The id of the transaction; nil: it is a number.
-    private(set) var id: TextPlace?
+    var id: TextPlace?
     // Texts of the renewal info.
-    private(set) var nextProduct: TextPlace?
-    private(set) var nextPlan: TextPlace?
-    private(set) var nextCommitmentProduct: TextPlace?
-    private(set) var nextCommitmentPlan: TextPlace?
+    var nextProduct: TextPlace?
+    var nextPlan: TextPlace?
+    var nextCommitmentProduct: TextPlace?
+    var nextCommitmentPlan: TextPlace?
 
     /// It says something about a subscription.
     public var saysAnything: Bool { notice.transaction != nil || notice.info != nil }

@@ -66,16 +66,34 @@ struct Facts: ~Copyable {
         seen.fill(false, count: texts.count + 1)
         var weight = 0
         for place in notices.indices.reversed() {
-            forEachText(of: notices[place]) { number in
-                guard !number.isNone, !seen[Int(number.value)] else { return }
-                seen[Int(number.value)] = true
-                weight += texts.byteCount(number)
-            }
+            weight += weighed(notices[place])
             guard weight > Self.limitWeight else { continue }
             forgotten = notices[place].key
             notices.removeFirst(place + 1)
             return
         }
+    }
+
+    /// The bytes of its texts that were not seen yet.
+    private mutating func weighed(_ notice: Notice) -> Int {
+        var weight = 0
+        if let transaction = notice.transaction {
+            let parts = parts[Int(transaction.parts)]
+            weight += weighed(parts.bundle) + weighed(parts.product) + weighed(parts.plan)
+            weight += weighed(parts.storefront) + weighed(parts.currency)
+            if case .text(let id) = transaction.id { weight += weighed(textNumber(id)) }
+        }
+        if let info = notice.info {
+            weight += weighed(info.product) + weighed(info.plan)
+            weight += weighed(info.commitmentProduct) + weighed(info.commitmentPlan)
+        }
+        return weight
+    }
+
+    private mutating func weighed(_ text: TextNumber) -> Int {
+        if seen[Int(text.value)] { return 0 }
+        seen[Int(text.value)] = true
+        return texts.byteCount(text)
     }
 
     /// True if most of the texts may belong to notices that are no longer kept.
@@ -88,7 +106,8 @@ struct Facts: ~Copyable {
     /// Removes from the tables what no notice uses.
     /// - Parameter places: the new places of the parts, by their old places; -1: they are gone.
     mutating func compact(_ places: inout Scratch<Int32>) {
-        var (oldTexts, oldParts) = (KnownTexts(), Scratch<PartNumbers>())
+        var oldTexts = KnownTexts()
+        var oldParts = Scratch<PartNumbers>()
         swap(&texts, &oldTexts)
         swap(&parts, &oldParts)
         places.fill(-1, count: oldParts.count)
@@ -120,24 +139,6 @@ struct Facts: ~Copyable {
     }
 
     // MARK: Tables
-
-    private func forEachText(of notice: Notice, _ body: (TextNumber) -> Void) {
-        if let transaction = notice.transaction {
-            let parts = parts[Int(transaction.parts)]
-            body(parts.bundle)
-            body(parts.product)
-            body(parts.plan)
-            body(parts.storefront)
-            body(parts.currency)
-            if case .text(let id) = transaction.id { body(textNumber(id)) }
-        }
-        if let info = notice.info {
-            body(info.product)
-            body(info.plan)
-            body(info.commitmentProduct)
-            body(info.commitmentPlan)
-        }
-    }
 
     private func textNumber(_ value: UInt32) -> TextNumber { texts.number(UInt64(value)) ?? .none }
 

@@ -145,5 +145,7 @@ extension ChurnCounter {
         }
     }
 
-    public var isMonthlyRevenue: Bool { ChurnCounter.bridge.contains(self) }
+    public var isMonthlyRevenue: Bool {
+        (ChurnCounter.mrrNew.rawValue...ChurnCounter.mrrReactivation.rawValue).contains(rawValue)
+    }
 }

@@ -98,13 +98,13 @@ struct Row {
 /// The places of the notifications that contain a row, oldest first.
 struct RowNotices: Sequence, IteratorProtocol {
     /// The next notification of the same row, for each notification.
-    fileprivate let next: UnsafePointer<Int32>
+    fileprivate let following: UnsafePointer<Int32>
     fileprivate var place: Int
     fileprivate let last: Int
 
     mutating func next() -> Int? {
         if place < 0 { return nil }
-        defer { place = place == last ? -1 : Int(next[place]) }
+        defer { place = place == last ? -1 : Int(following[place]) }
         return place
     }
 }
@@ -119,7 +119,7 @@ struct RefundVersion {
 extension Timeline {
     func notices(of row: Row) -> RowNotices {
         RowNotices(
-            next: UnsafePointer(nextOfRow.values.baseAddress!), place: Int(row.firstNotice), last: Int(row.lastNotice))
+            following: UnsafePointer(nextOfRow.values.baseAddress!), place: Int(row.firstNotice), last: Int(row.lastNotice))
     }
 
     /// Rows are ordered by purchase date. If two dates are equal, an upgraded row comes first, then the row that expires

@@ -1,5 +1,7 @@
 // Trials and commitments: the outcome of each is counted under its first row, on its first day.
 
+internal import SubscriptionHistory
+
 extension Timeline {
     mutating func postTrials() {
         var open: Visit?

@@ -1,6 +1,7 @@
 // Counts of failed payments, each under the row whose payment failed.
 
 internal import Contract
+internal import SubscriptionHistory
 
 extension Timeline {
     private static let withinDays: [(days: Int64, counter: ChurnCounter)] = [

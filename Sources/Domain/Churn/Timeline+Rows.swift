@@ -4,7 +4,7 @@ internal import SubscriptionHistory
 
 /// How a subscription entered one of its rows.
 struct Entry {
-    enum Kind {
+    enum Kind: Equatable {
         case started, adopted, renewed, switched, resubscribed
         /// The payment before this row had failed.
         case recovered(ChurnCounter)

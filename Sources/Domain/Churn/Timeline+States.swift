@@ -1,6 +1,7 @@
 // Counts as a subscription moves between states: stocks, lapses, and the bridge of the monthly revenue.
 
 internal import Contract
+internal import SubscriptionHistory
 
 extension Timeline {
     /// A subscription in one state, with what the counters need to know of it.

@@ -3,6 +3,7 @@
 internal import Notices
 internal import Records
 internal import SubscriptionHistory
+internal import Zone
 
 enum Reason: Equatable {
     case voluntary, billing, price, unavailable, refund, other

@@ -2,7 +2,7 @@
 
 internal import Crypto
 public import JSON
-internal import Notices
+public import Notices
 internal import Records
 
 /// What one record says about the subscription that its key names: plain values. Texts stay in the document, so this is

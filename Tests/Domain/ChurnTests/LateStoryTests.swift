@@ -23,7 +23,7 @@ import Zone
         // The published records are about these days only.
         var chain = Chain("1")
         for word in story.words where word.at < clock { try chain.hear(word.record, at: word.at) }
-        chain.advance(to: clock - 1)
+        try chain.advance(to: clock - 1)
         var state = chain.state
         var news: Set<String> = []
         for word in story.words where word.at == clock {

@@ -111,5 +111,5 @@ extension ChurnCounter {
         }
     }
 
-    public var isMonthlyRevenue: Bool { ChurnCounter.bridge.contains(self) }
+    public var isMonthlyRevenue: Bool { name.hasPrefix("mrr") }
 }
