@@ -249,7 +249,7 @@ extension Timeline {
 
 /// Finds rows by their ids.
 struct RowPlaces: ~Copyable {
-    private struct Slot {
+    struct Slot {
         var id: RowId
         var place: Int32
     }

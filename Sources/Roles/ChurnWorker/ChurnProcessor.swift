@@ -137,7 +137,7 @@ public final class ChurnProcessor: Processor {
         }
         bytes.removeAll()
         chain.write(to: &bytes)
-        place.put(bytes.written.span)
+        bytes.written.withSpan { place.put($0) }
         place.setTimer(Self.contributionChanges, due: chain.nextChange)
     }
 
@@ -159,19 +159,20 @@ public final class ChurnProcessor: Processor {
         cellKey.removeAll()
         cellKey.byte(Self.cellPrefix)
         chain.writeKey(of: change, partition: turn.partition, to: &cellKey)
-        let place = try turn.state(cellKey.written.span)
+        let place = try cellKey.written.withSpan { (key) throws(ProcessFailure) in try turn.state(key) }
         let mark = CellState.Mark(asOf: turn.recordClock, offset: turn.offset)
         if !(try readCell(place)) { cell.removeAll(at: mark) }
         cell.add(chain.sums(of: change), at: mark)
         bytes.removeAll()
         cell.write(to: &bytes)
-        place.put(bytes.written.span)
+        bytes.written.withSpan { place.put($0) }
         id.removeAll(keepingCapacity: true)
         turn.appendNextID(to: &id)
         value.removeAll()
         let key = UnsafeBufferPointer(rebasing: cellKey.written.dropFirst())
         id.withUnsafeBufferPointer { event.write(id: $0, cell: key, change: chain.sums(of: change), to: &value) }
-        turn.emit(Output.events, key: event.originalTransactionId.span, value: value.bytes.span)
+        let written = value.bytes
+        event.originalTransactionId.withSpan { turn.emit(Output.events, key: $0, value: written.span) }
     }
 
     /// - Returns: false: nothing was counted in this cell yet.
@@ -257,7 +258,7 @@ public final class ChurnProcessor: Processor {
     private func keepOverview(_ place: KeyState, at clock: Int64) {
         bytes.removeAll()
         overview.write(to: &bytes)
-        place.put(bytes.written.span)
+        bytes.written.withSpan { place.put($0) }
         let end = zone.start(of: CivilDay(number: overview.day + 1))
         // The last representable day has no end.
         place.setTimer(Self.dayEnds, due: end > clock ? end : nil)
@@ -265,7 +266,8 @@ public final class ChurnProcessor: Processor {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    fileprivate var span: Span<UInt8> {
-        @_lifetime(copy self) get { Span(_unsafeElements: self) }
+    fileprivate func withSpan<Result, Failure>(_ body: (Span<UInt8>) throws(Failure) -> Result) throws(Failure) -> Result
+    {
+        try body(Span(_unsafeElements: self))
     }
 }

@@ -68,7 +68,8 @@ private struct Pair: ~Copyable {
         fire(until: clock)
         offset += 1
         let expected = former.hear(value, key: key, kept: kept, clock: clock, offset: offset)
-        compare(hearNow(value, at: clock), expected)
+        let outcome = hearNow(value, at: clock)
+        compare(outcome, expected)
     }
 
     mutating func fire(until clock: Int64) {
@@ -135,7 +136,10 @@ private struct Pair: ~Copyable {
         let cellKey = chain.key(of: change, partition: Self.partition)
         let mark = CellState.Mark(asOf: event.clock, offset: offset)
         var cell = CellState(at: mark)
-        if let kept = cells[cellKey] { #expect(kept.withUnsafeBufferPointer { cell.read($0) }) }
+        if let kept = cells[cellKey] {
+            let isCell = kept.withUnsafeBufferPointer { cell.read($0) }
+            #expect(isCell)
+        }
         cell.add(chain.sums(of: change), at: mark)
         var writer = ByteWriter()
         cell.write(to: &writer)
@@ -238,7 +242,7 @@ private struct Pair: ~Copyable {
         case .late:
             list = []
             for word in words {
-                let delay = chance.yes(30) ? chance.of(1, 13, 37, 85, 157) * hour : 0
+                let delay = chance.yes(30) ? chance.of(1, 13, 37, 85, 157) * hour : Int64(0)
                 list.append(Word(at: word.at + delay, record: word.record))
                 if chance.yes(30) { list.append(Word(at: word.at + delay + second, record: word.record)) }
             }
@@ -280,7 +284,9 @@ private struct Pair: ~Copyable {
             pair.begin()
             for _ in 0..<(2 + chance.below(12)) {
                 let members = (0..<chance.below(7)).map { _ in (any(Absurdity.members), any(Absurdity.values)) }
-                let clock = any([0, 1, 1_778_000_000_000, 1_779_000_000_001, 1_781_000_000_000, 1_790_000_000_000, .max - 1])
+                let clock: Int64 = any([
+                    0, 1, 1_778_000_000_000, 1_779_000_000_001, 1_781_000_000_000, 1_790_000_000_000, .max - 1,
+                ])
                 pair.hear(Array(Absurdity.notification(members).utf8), at: clock)
             }
         }

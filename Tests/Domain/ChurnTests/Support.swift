@@ -36,7 +36,8 @@ final class Desk {
             return try body(&state)
         }
         return try kept.withUnsafeBufferPointer { bytes in
-            try #require(state.read(bytes), "the state cannot be read")
+            let isState = state.read(bytes)
+            try #require(isState, "the state cannot be read")
             return try body(&state)
         }
     }

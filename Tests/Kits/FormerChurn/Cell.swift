@@ -1,19 +1,19 @@
 // A cell: the counts of one partition, one day and one kind of row.
 
-public import Contract
+internal import Contract
 internal import JSON
-public import Notices
+internal import Notices
 
 /// The kind of a row: counts are kept apart by these values. Absent values are empty.
-public struct CellParts: Sendable, Hashable {
-    public var bundleId: Text
-    public var productId: Text
+struct CellParts: Sendable, Hashable {
+    var bundleId: Text
+    var productId: Text
     /// Empty for a product that does not renew.
-    public var billingPlan: Text
-    public var storefront: Text
-    public var currency: Text
+    var billingPlan: Text
+    var storefront: Text
+    var currency: Text
 
-    public init(bundleId: Text, productId: Text, billingPlan: Text, storefront: Text, currency: Text) {
+    init(bundleId: Text, productId: Text, billingPlan: Text, storefront: Text, currency: Text) {
         self.bundleId = bundleId
         self.productId = productId
         self.billingPlan = billingPlan
@@ -24,22 +24,22 @@ public struct CellParts: Sendable, Hashable {
     fileprivate var all: [Text] { [bundleId, productId, billingPlan, storefront, currency] }
 }
 
-public struct CellKey: Sendable, Hashable {
+struct CellKey: Sendable, Hashable {
     /// Separates the parts in the key; no part contains it.
     static let divider = UInt8(ascii: "|")
 
-    public var partition: Int32
-    public var day: CivilDay
-    public var parts: CellParts
+    var partition: Int32
+    var day: CivilDay
+    var parts: CellParts
 
-    public init(partition: Int32, day: CivilDay, parts: CellParts) {
+    init(partition: Int32, day: CivilDay, parts: CellParts) {
         self.partition = partition
         self.day = day
         self.parts = parts
     }
 
     /// The key of the cell's record.
-    public var bytes: [UInt8] {
+    var bytes: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(96)
         bytes += String(partition).utf8
@@ -52,7 +52,7 @@ public struct CellKey: Sendable, Hashable {
         return bytes
     }
 
-    public init?(_ bytes: [UInt8]) {
+    init?(_ bytes: [UInt8]) {
         let parts = bytes.split(separator: Self.divider, omittingEmptySubsequences: false)
         guard parts.count == 7, let partition = Int32(String(decoding: parts[0], as: UTF8.self)), partition >= 0,
             let day = CivilDay(String(decoding: parts[1], as: UTF8.self))
@@ -67,27 +67,27 @@ public struct CellKey: Sendable, Hashable {
 
 /// Sums by counter, without zeros. They wrap around instead of stopping a worker: subtracting what was added is still
 /// exact.
-public struct Sums: Sendable, Equatable {
-    public struct Sum: Sendable, Equatable {
-        public var counter: ChurnCounter
-        public var value: Int64
+struct Sums: Sendable, Equatable {
+    struct Sum: Sendable, Equatable {
+        var counter: ChurnCounter
+        var value: Int64
     }
 
     /// Sorted by the counters' numbers.
-    public private(set) var all: [Sum] = []
+    private(set) var all: [Sum] = []
 
-    public init() {}
+    init() {}
 
     init(capacity: Int) { all.reserveCapacity(capacity) }
 
-    public var isEmpty: Bool { all.isEmpty }
+    var isEmpty: Bool { all.isEmpty }
 
-    public subscript(_ counter: ChurnCounter) -> Int64 {
+    subscript(_ counter: ChurnCounter) -> Int64 {
         let place = place(of: counter)
         return place < all.count && all[place].counter == counter ? all[place].value : 0
     }
 
-    public mutating func add(_ value: Int64, to counter: ChurnCounter) {
+    mutating func add(_ value: Int64, to counter: ChurnCounter) {
         guard value != 0 else { return }
         let place = place(of: counter)
         guard place < all.count, all[place].counter == counter else {
@@ -98,7 +98,7 @@ public struct Sums: Sendable, Equatable {
         if all[place].value == 0 { all.remove(at: place) }
     }
 
-    public mutating func add(_ other: Sums) {
+    mutating func add(_ other: Sums) {
         for sum in other.all { add(sum.value, to: sum.counter) }
     }
 

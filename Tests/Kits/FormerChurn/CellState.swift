@@ -1,39 +1,39 @@
 // The state that a worker keeps for a cell.
 
 internal import Contract
-public import JSON
+internal import JSON
 internal import Notices
 internal import Records
 
 /// The sums, and the record that last changed them. One record can cause both a subtraction and an addition of the same
 /// values: the timers before it run first, and the record may correct what they posted. So the total change of the
 /// current record is kept separately.
-public struct CellState: Sendable, Equatable {
+struct CellState: Sendable, Equatable {
     /// A place in the partition: the record after which something held.
-    public struct Mark: Sendable, Equatable {
-        public var asOf: Int64
-        public var offset: Int64
+    struct Mark: Sendable, Equatable {
+        var asOf: Int64
+        var offset: Int64
 
-        public init(asOf: Int64, offset: Int64) {
+        init(asOf: Int64, offset: Int64) {
             self.asOf = asOf
             self.offset = offset
         }
     }
 
-    public private(set) var sums = Sums()
-    public private(set) var mark: Mark
+    private(set) var sums = Sums()
+    private(set) var mark: Mark
     /// The total change by the last record that touched the cell.
     private var change = Sums()
     private var changedAt: Int64
     private var markBefore: Mark
 
-    public init(at mark: Mark) {
+    init(at mark: Mark) {
         self.mark = mark
         changedAt = mark.offset
         markBefore = mark
     }
 
-    public mutating func add(_ more: Sums, at now: Mark) {
+    mutating func add(_ more: Sums, at now: Mark) {
         if changedAt != now.offset {
             change = Sums()
             changedAt = now.offset
@@ -44,7 +44,7 @@ public struct CellState: Sendable, Equatable {
         mark = change.isEmpty ? markBefore : now
     }
 
-    public var bytes: [UInt8] {
+    var bytes: [UInt8] {
         var writer = ByteWriter(capacity: 64 + sums.all.count * 4)
         for mark in [mark, markBefore] {
             writer.signed(mark.asOf)
@@ -57,7 +57,7 @@ public struct CellState: Sendable, Equatable {
     }
 
     /// nil if the bytes are not a valid state.
-    public init?(_ bytes: [UInt8]) {
+    init?(_ bytes: [UInt8]) {
         var reader = ByteReader(bytes)
         guard let asOf = reader.signed(), let offset = reader.signed(), let asOfBefore = reader.signed(),
             let offsetBefore = reader.signed(), let changedAt = reader.signed(), let sums = reader.sums(),
@@ -72,18 +72,18 @@ public struct CellState: Sendable, Equatable {
 }
 
 /// A value of `churn-cells`.
-public struct CellRecord: Sendable, Equatable {
-    public var key: CellKey
-    public var sums: Sums
-    public var mark: CellState.Mark
+struct CellRecord: Sendable, Equatable {
+    var key: CellKey
+    var sums: Sums
+    var mark: CellState.Mark
 
-    public init(key: CellKey, sums: Sums, mark: CellState.Mark) {
+    init(key: CellKey, sums: Sums, mark: CellState.Mark) {
         self.key = key
         self.sums = sums
         self.mark = mark
     }
 
-    public var value: [UInt8] {
+    var value: [UInt8] {
         var json = JSONWriter()
         json.object { json in
             json.member("v", RecordType.churnCell.version)
@@ -104,7 +104,7 @@ public struct CellRecord: Sendable, Equatable {
 
 extension CellRecord {
     /// nil if the document's value is not a cell. Counters of later versions are ignored.
-    public init?(_ record: borrowing JSONDocument) {
+    init?(_ record: borrowing JSONDocument) {
         func part(_ name: StaticString) -> Text { record.text(name, of: record.root) ?? "" }
         guard let partition = record.integer("partition", of: record.root).flatMap(Int32.init(exactly:)),
             let day = record.text("day", of: record.root).flatMap({ CivilDay($0.description) }),

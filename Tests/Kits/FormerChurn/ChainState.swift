@@ -1,31 +1,31 @@
 // The state that a worker keeps for a subscription.
 
-public import Contract
-public import Notices
-public import Zone
+internal import Contract
+internal import Notices
+internal import Zone
 
 /// The facts, and what was last added to the cells for them. The contribution is stored and not computed again: another
 /// version of the zone's data would give other days, and then the old values could never be subtracted.
 ///
 /// Encoding: facts, then postings. Postings are grouped by cell: parts, day as the difference from the day before,
 /// number of postings, then counter and value of each.
-public struct ChainState: Sendable {
+struct ChainState: Sendable {
     /// The version of the encoding; the worker's `stateFormat`.
-    public static let format: UInt8 = 1
+    static let format: UInt8 = 1
 
-    public var facts = Facts()
-    public private(set) var contribution = Contribution()
+    var facts = Facts()
+    private(set) var contribution = Contribution()
 
-    public init() {}
+    init() {}
 
     /// What to add to the cells, and when to compute it again.
-    public struct Settlement: Sendable {
-        public let changes: [(parts: CellParts, day: CivilDay, sums: Sums)]
-        public let nextChange: Int64?
+    struct Settlement: Sendable {
+        let changes: [(parts: CellParts, day: CivilDay, sums: Sums)]
+        let nextChange: Int64?
     }
 
     /// Updates the contribution to what it must be at the clock.
-    public mutating func settle(
+    mutating func settle(
         at clock: Int64, originalTransactionId: TransactionId, _ zone: Zone
     ) -> Settlement {
         let timeline = Timeline(facts, at: clock)
@@ -40,7 +40,7 @@ public struct ChainState: Sendable {
         return Settlement(changes: changes, nextChange: timeline.nextChange)
     }
 
-    public var bytes: [UInt8] {
+    var bytes: [UInt8] {
         var writer = ByteWriter(capacity: 256 + facts.count * 64 + contribution.postings.count * 4)
         facts.write(to: &writer)
         let postings = contribution.postings
@@ -66,7 +66,7 @@ public struct ChainState: Sendable {
     /// nil if the bytes are not a valid state.
     ///
     /// - Parameter format: the format in which the bytes were written. A new format must still read the one before it.
-    public init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
+    init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
         guard format == Self.format else { return nil }
         var reader = ByteReader(bytes)
         guard let facts = Facts(&reader) else { return nil }

@@ -1,7 +1,7 @@
 // The names of what is counted.
 
 /// One value of a cell. The raw values are stored in states: a new counter needs a new number.
-public enum ChurnCounter: UInt8, Sendable, CaseIterable {
+enum ChurnCounter: UInt8, Sendable, CaseIterable {
     // How rows were entered: each row counts once in these eight.
     case started = 0, adopted, renewed, switched, resubscribed
     case earlyRecovered, graceRecovered, retryRecovered
@@ -36,12 +36,12 @@ public enum ChurnCounter: UInt8, Sendable, CaseIterable {
     case mrrNew = 145, mrrAdopted, mrrExpansion, mrrContraction, mrrMoved, mrrVoluntary, mrrBilling, mrrPrice
     case mrrRefund, mrrOther, mrrRecovery, mrrReactivation
 
-    public var isMoney: Bool { rawValue >= ChurnCounter.revenue.rawValue }
+    var isMoney: Bool { rawValue >= ChurnCounter.revenue.rawValue }
 
     /// The name in the output topics.
-    public var name: String { Self.names[Int(rawValue)] }
+    var name: String { Self.names[Int(rawValue)] }
 
-    public init?(name: String) {
+    init?(name: String) {
         guard let counter = Self.byName[name] else { return nil }
         self = counter
     }

@@ -1,19 +1,19 @@
 // What one record, or time alone, changed in one cell.
 
 internal import JSON
-public import Notices
+internal import Notices
 internal import Records
 
 /// A value of `churn-events`. The sum of all events of a cell is the cell.
-public struct ChurnEvent: Sendable {
-    public var originalTransactionId: [UInt8]
-    public var cell: [UInt8]
-    public var change: Sums
+struct ChurnEvent: Sendable {
+    var originalTransactionId: [UInt8]
+    var cell: [UInt8]
+    var change: Sums
     /// `signedDate` of the cause, or the due time of a timer.
-    public var at: Int64
-    public var cause: Cause?
+    var at: Int64
+    var cause: Cause?
 
-    public init(originalTransactionId: [UInt8], cell: [UInt8], change: Sums, at: Int64, cause: Cause?) {
+    init(originalTransactionId: [UInt8], cell: [UInt8], change: Sums, at: Int64, cause: Cause?) {
         self.originalTransactionId = originalTransactionId
         self.cell = cell
         self.change = change
@@ -22,7 +22,7 @@ public struct ChurnEvent: Sendable {
     }
 
     /// - Parameter id: the id of the record.
-    public func value(id: String) -> [UInt8] {
+    func value(id: String) -> [UInt8] {
         var json = JSONWriter()
         json.object { json in
             json.member("v", RecordType.churnEvent.version)

@@ -4,9 +4,9 @@ internal import Notices
 
 /// A set of notifications that only grows, up to a limit. The order and repetition of notifications do not change the
 /// set.
-public struct Facts: Sendable {
+struct Facts: Sendable {
     /// The number of notifications kept; the newest stay.
-    public static let limit = 4_096
+    static let limit = 4_096
 
     private(set) var texts: [Text] = []
     private(set) var parts: [PartNumbers] = []
@@ -18,13 +18,13 @@ public struct Facts: Sendable {
     private(set) var forgotten: Notice.Key?
     /// Set for the facts of one notification: its transaction lacks what is needed to use it. This is counted, because
     /// Apple does not send such transactions.
-    public private(set) var hasUnusableTransaction = false
+    private(set) var hasUnusableTransaction = false
 
-    public init() {}
+    init() {}
 
     /// For the facts of one notification: it says something about a subscription.
-    public var saysAnything: Bool { notices.contains { $0.transaction != nil || $0.info != nil } }
-    public var count: Int { notices.count }
+    var saysAnything: Bool { notices.contains { $0.transaction != nil || $0.info != nil } }
+    var count: Int { notices.count }
 
     /// nil if the facts are invalid: not sorted, or too many.
     init?(texts: [Text], parts: [PartNumbers], notices: [Notice], forgotten: Notice.Key?) {
@@ -46,7 +46,7 @@ public struct Facts: Sendable {
 
     /// - Returns: whether anything was new.
     @discardableResult
-    public mutating func merge(_ other: Facts) -> Bool {
+    mutating func merge(_ other: Facts) -> Bool {
         var isNew = false
         for notice in other.notices {
             if let forgotten, !(forgotten < notice.key) { continue }

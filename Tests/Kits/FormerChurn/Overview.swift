@@ -1,38 +1,38 @@
 // The current numbers of one partition: for alerts, which cannot wait for somebody to add up cells.
 
-public import Notices
+internal import Notices
 internal import Zone
 
 /// The stocks over all cells, the counts of the current day, and the time zone.
-public struct Overview: Sendable, Equatable {
+struct Overview: Sendable, Equatable {
     /// Currencies beyond this number are added to `other`.
     private static let limitCurrencies = 64
-    public static let otherCurrencies: Text = "other"
+    static let otherCurrencies: Text = "other"
 
     /// The running sums of the deltas.
-    public private(set) var stocks = Sums()
+    private(set) var stocks = Sums()
     /// The monthly revenue by currency, each currency once.
-    public private(set) var monthlyRevenue: [(currency: Text, amount: Int64)] = []
-    public private(set) var day: Int64
-    public private(set) var today = Sums()
+    private(set) var monthlyRevenue: [(currency: Text, amount: Int64)] = []
+    private(set) var day: Int64
+    private(set) var today = Sums()
     /// The name of the time zone that defines the days. There may be several versions of its data.
-    public let zone: String
+    let zone: String
 
-    public init(day: Int64, zone: String) {
+    init(day: Int64, zone: String) {
         self.day = day
         self.zone = zone
     }
 
-    public static func == (left: Overview, right: Overview) -> Bool { left.bytes == right.bytes }
+    static func == (left: Overview, right: Overview) -> Bool { left.bytes == right.bytes }
 
     /// Starts a new day.
-    public mutating func begin(_ day: Int64) {
+    mutating func begin(_ day: Int64) {
         guard day > self.day else { return }
         self.day = day
         today = Sums()
     }
 
-    public mutating func add(_ sums: Sums, of day: Int64, currency: Text) {
+    mutating func add(_ sums: Sums, of day: Int64, currency: Text) {
         var revenue: Int64 = 0
         for sum in sums.all {
             if sum.counter.isStock { stocks.add(sum.value, to: sum.counter) }
@@ -52,7 +52,7 @@ public struct Overview: Sendable, Equatable {
         }
     }
 
-    public var bytes: [UInt8] {
+    var bytes: [UInt8] {
         var writer = ByteWriter(capacity: 256)
         writer.sums(stocks)
         writer.signed(day)
@@ -67,7 +67,7 @@ public struct Overview: Sendable, Equatable {
     }
 
     /// nil if the bytes are not a valid overview.
-    public init?(_ bytes: [UInt8]) {
+    init?(_ bytes: [UInt8]) {
         var reader = ByteReader(bytes)
         guard let stocks = reader.sums(), let day = reader.signed(), let today = reader.sums(),
             let count = reader.count()
@@ -94,7 +94,7 @@ extension Text {
 
 extension ChurnCounter {
     /// Its running sum is the current number.
-    public var isStock: Bool {
+    var isStock: Bool {
         switch self {
         case .activeDelta, .trialDelta, .graceDelta, .retryDelta: true
         default: false
@@ -102,7 +102,7 @@ extension ChurnCounter {
     }
 
     /// The name of a stock's state in metrics.
-    public var stateName: String {
+    var stateName: String {
         switch self {
         case .trialDelta: "trial"
         case .graceDelta: "grace"
@@ -111,5 +111,5 @@ extension ChurnCounter {
         }
     }
 
-    public var isMonthlyRevenue: Bool { name.hasPrefix("mrr") }
+    var isMonthlyRevenue: Bool { name.hasPrefix("mrr") }
 }
