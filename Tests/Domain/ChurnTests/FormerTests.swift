@@ -67,8 +67,10 @@ private struct Pair: ~Copyable {
     mutating func hear(_ value: [UInt8], at clock: Int64) {
         fire(until: clock)
         offset += 1
+        let before = former
         let expected = former.hear(value, key: key, kept: kept, clock: clock, offset: offset)
         let outcome = hearNow(value, at: clock)
+        if case .damagedState = outcome { former = before }
         compare(outcome, expected)
     }
 
@@ -152,8 +154,13 @@ private struct Pair: ~Copyable {
             }
         }
         output.events.append(json.bytes)
-        let record = CellKey(cellKey).map { CellRecord(key: $0, sums: cell.sums, mark: cell.mark).value }
-        #expect(record != nil && record == former.record(of: cellKey))
+    }
+
+    /// What is published of a cell.
+    private func record(of key: [UInt8]) -> [UInt8]? {
+        var cell = CellState(at: CellState.Mark(asOf: 0, offset: 0))
+        guard let kept = cells[key], kept.withUnsafeBufferPointer({ cell.read($0) }) else { return nil }
+        return CellKey(key).map { CellRecord(key: $0, sums: cell.sums, mark: cell.mark).value }
     }
 
     private mutating func compare(_ outcome: FormerOutcome, _ expected: FormerOutcome) {
@@ -171,6 +178,7 @@ private struct Pair: ~Copyable {
             due = output.due
             seen.events += output.events.count
             seen.changes += output.events.isEmpty ? 0 : 1
+            for key in output.cells.keys { #expect(record(of: key) == former.record(of: key)) }
         case .nothingNew: seen.repetitions += 1
         case .damagedState:
             seen.refusals += 1
@@ -200,8 +208,8 @@ private struct Pair: ~Copyable {
     @Test(arguments: 0..<8)
     func `count the same of every life of the simulator, in both environments, however it is told`(_ part: Int) throws {
         let seen = try compareLives(part, count: 60)
-        #expect(seen.events > 1_000 && seen.changes > 600 && seen.timers > 300, "\(seen)")
-        #expect(seen.repetitions > 100, "\(seen)")
+        #expect(seen.events > 500 && seen.changes > 300 && seen.timers > 100, "\(seen)")
+        #expect(seen.repetitions > 20, "\(seen)")
     }
 
     /// Set `PERENNIAL_LIVES` to compare as many lives as told: ten thousand take some minutes.
