@@ -41,5 +41,6 @@ private func wholeMonths(from: Int64, to: Int64, span: Int64) -> Int64? {
 
 /// False: so many months, of 28 to 31 days each, do not end within two days of the span.
 private func mayBe(_ months: Int64, within span: Int64) -> Bool {
-    (months * 28 - 2) * millisecondsPerDay <= span && span <= (months * 31 + 2) * millisecondsPerDay
+    let days = span / millisecondsPerDay
+    return months * 28 - 2 <= days && days <= months * 31 + 2
 }
