@@ -69,9 +69,10 @@ public struct ChainState: ~Copyable {
             let parts = reader.unsigned()
             let day = reader.signed(from: last)
             let count = reader.count()
-            guard reader.isValid, parts < UInt64(timeline.facts.parts.count),
+            guard reader.isValid, count > 0, parts < UInt64(timeline.facts.parts.count),
                 (CivilDay.first.number...CivilDay.last.number).contains(day)
             else { return false }
+            let group = contribution.count
             for _ in 0..<count {
                 let posting = Posting(
                     parts: Int32(truncatingIfNeeded: parts), day: day, counter: reader.byte(), value: reader.signed())
@@ -80,6 +81,8 @@ public struct ChainState: ~Copyable {
                 else { return false }
                 contribution.append(posting)
             }
+            // A cell has one group.
+            if group > 0, contribution[group - 1].cell == contribution[group].cell { return false }
             last = day
         }
         return reader.isValid

@@ -50,13 +50,12 @@ extension Timeline {
     }
 
     private func kind(ofEntry place: Int, hadAccess: Bool, _ originalTransactionId: PurchaseId) -> Entry.Kind {
-        let row = rows[place]
         guard place > 0 else {
-            let transaction = row.transaction
+            let transaction = rows[place].transaction
             let isNew =
                 transaction.purchaseDate == transaction.originalPurchaseDate
                 || facts.purchaseId(transaction.id) == originalTransactionId
-                || row.isInitialBuy
+                || rows[place].isInitialBuy
             return isNew && !transaction.continuesAnother ? .started : .adopted
         }
         if let failure = failures[place - 1], failure.decision?.outcome == .recovered {
@@ -64,17 +63,16 @@ extension Timeline {
                 !hadAccess ? .retryRecovered : failure.grace != nil ? .graceRecovered : .earlyRecovered)
         }
         guard hadAccess else { return .resubscribed }
-        return row.isRenewal ? .renewed : .switched
+        return rows[place].isRenewal ? .renewed : .switched
     }
 
     private func mrr(_ place: Int, _ kind: Entry.Kind, hadAccess: Bool) -> Int64 {
-        let row = rows[place]
-        guard !row.isFree, let price = row.transaction.price else { return 0 }
-        if row.isCommitment { return min(price, limitMRR) }
-        var from = row.transaction.purchaseDate
+        guard !rows[place].isFree, let price = rows[place].transaction.price else { return 0 }
+        if rows[place].isCommitment { return min(price, limitMRR) }
+        var from = rows[place].transaction.purchaseDate
         // The payment came late, for a period that had begun.
         if case .recovered = kind, hadAccess, let due = failures[place - 1]?.due { from = min(from, due) }
-        return monthly(price, from: from, to: row.smallestExpiresDate)
+        return monthly(price, from: from, to: rows[place].smallestExpiresDate)
     }
 
     // MARK: Entered and paid

@@ -106,8 +106,15 @@ struct Timeline: ~Copyable {
     }
 
     private mutating func sortRows() {
-        // They usually are sorted.
-        if rows.values.neighboursSatisfy({ precedes($0, $1) }) { return }
+        // They usually are sorted. Access by place: copying whole rows just to look at their dates is slow.
+        var place = 1
+        while place < rows.count,
+            rows[place - 1].transaction.purchaseDate < rows[place].transaction.purchaseDate
+                || precedes(rows[place - 1], rows[place])
+        {
+            place += 1
+        }
+        if place >= rows.count { return }
         var values = rows.values
         values.sort { precedes($0, $1) }
     }
