@@ -77,7 +77,10 @@ private struct Pair: ~Copyable {
     mutating func fire(until clock: Int64) {
         var rounds = 0
         while let instant = due, instant <= clock {
-            if rounds == 10_000 { return Issue.record("timers without end") }
+            if rounds == 10_000 {
+                Issue.record("timers without end")
+                return
+            }
             let expected = former.fire(key: key, kept: kept, clock: instant, offset: offset)
             let outcome = withKept { pair in .written(pair.counted(at: instant, nil), isUnusable: false) }
             seen.timers += 1
