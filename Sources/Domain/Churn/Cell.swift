@@ -173,7 +173,8 @@ extension Sums {
         for _ in 0..<reader.count() {
             let counter = ChurnCounter(rawValue: reader.byte())
             let value = reader.signed()
-            guard reader.isValid, let counter, value != 0, all.last.map({ $0.counter.rawValue < counter.rawValue }) ?? true
+            guard reader.isValid, let counter, value != 0,
+                all.last.map({ $0.counter.rawValue < counter.rawValue }) ?? true
             else { return reader.refuse() }
             all.append(Sum(counter: counter, value: value))
         }

@@ -116,7 +116,8 @@ struct Facts: ~Copyable {
                 let numbers = oldParts[Int(transaction.parts)]
                 let moved = self.place(
                     of: PartNumbers(
-                        bundle: texts.number(oldTexts[numbers.bundle]), product: texts.number(oldTexts[numbers.product]),
+                        bundle: texts.number(oldTexts[numbers.bundle]),
+                        product: texts.number(oldTexts[numbers.product]),
                         plan: texts.number(oldTexts[numbers.plan]),
                         storefront: texts.number(oldTexts[numbers.storefront]),
                         currency: texts.number(oldTexts[numbers.currency]), isCommitment: numbers.isCommitment))

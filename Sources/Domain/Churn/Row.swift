@@ -119,7 +119,8 @@ struct RefundVersion {
 extension Timeline {
     func notices(of row: Row) -> RowNotices {
         RowNotices(
-            following: UnsafePointer(nextOfRow.values.baseAddress!), place: Int(row.firstNotice), last: Int(row.lastNotice))
+            following: UnsafePointer(nextOfRow.values.baseAddress!), place: Int(row.firstNotice),
+            last: Int(row.lastNotice))
     }
 
     /// Rows are ordered by purchase date. If two dates are equal, an upgraded row comes first, then the row that expires

@@ -236,7 +236,8 @@ private struct Judge {
     /// The first condition that is true.
     func state(at instant: Int64, of timeline: borrowing Timeline) -> State {
         let had: State = row.isFree ? .free : .paid
-        for number in row.refunds where counts(timeline.refunds[number]) && timeline.refunds[number].holds(at: instant) {
+        for number in row.refunds where counts(timeline.refunds[number]) && timeline.refunds[number].holds(at: instant)
+        {
             return .lapsed(.refund)
         }
         guard let failure else {

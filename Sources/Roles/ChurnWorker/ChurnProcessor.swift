@@ -266,7 +266,8 @@ public final class ChurnProcessor: Processor {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    fileprivate func withSpan<Result, Failure>(_ body: (Span<UInt8>) throws(Failure) -> Result) throws(Failure) -> Result
+    fileprivate func withSpan<Result, Failure>(_ body: (Span<UInt8>) throws(Failure) -> Result) throws(Failure)
+        -> Result
     {
         try body(Span(_unsafeElements: self))
     }

@@ -173,5 +173,7 @@ extension CellState {
         return writer.bytes
     }
 
-    fileprivate mutating func add(_ sums: Sums, at mark: Mark) { sums.all.withUnsafeBufferPointer { add($0, at: mark) } }
+    fileprivate mutating func add(_ sums: Sums, at mark: Mark) {
+        sums.all.withUnsafeBufferPointer { add($0, at: mark) }
+    }
 }

@@ -174,7 +174,9 @@ private let hour: Int64 = 3_600_000
             start += 24 * hour
         }
         for _ in 0..<500 { instants.append(Int64.random(in: .min ... .max, using: &random)) }
-        for instant in instants { try #require(finder.number(of: instant) == zone.dayNumber(of: instant), "\(instant)") }
+        for instant in instants {
+            try #require(finder.number(of: instant) == zone.dayNumber(of: instant), "\(instant)")
+        }
         for instant in instants.shuffled() {
             try #require(finder.number(of: instant) == zone.dayNumber(of: instant), "\(instant)")
         }
