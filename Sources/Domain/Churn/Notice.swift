@@ -96,7 +96,7 @@ struct Notice {
     }
 
     /// Where it lies in the kept bytes. All of it except its head says the same behind any other notice.
-    struct Kept: Equatable {
+    struct Kept {
         var from: Int32 = 0
         var body: Int32 = 0
         var to: Int32 = 0

@@ -89,9 +89,10 @@ public struct Overview: Sendable, Equatable {
         let name = reader.text().bytes
         guard reader.isValid, reader.isAtEnd else { return false }
         if name.elementsEqual(zoneName) { return true }
+        guard Zone.isName(String(decoding: name, as: UTF8.self)) else { return false }
         zoneName.removeAll(keepingCapacity: true)
         zoneName.append(contentsOf: name)
-        return Zone.isName(zone)
+        return true
     }
 }
 

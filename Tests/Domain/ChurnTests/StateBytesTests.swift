@@ -123,6 +123,12 @@ import struct MakeBelieve.Chance
             var damaged = overview.bytes
             damaged[slash] = byte
             #expect(Overview(damaged) == nil)
+            // The same memory does not learn the name.
+            var used = overview
+            for _ in 0..<2 {
+                let isRead = damaged.withUnsafeBufferPointer { used.read($0) }
+                #expect(!isRead)
+            }
         }
         for end in 0..<cell.bytes.count { #expect(CellState(Array(cell.bytes[..<end])) == nil) }
         for end in 0..<overview.bytes.count { #expect(Overview(Array(overview.bytes[..<end])) == nil) }

@@ -119,6 +119,9 @@ struct Chain {
         clock = max(clock, instant)
     }
 
+    /// As when a timer could not be processed.
+    mutating func loseTimer() { nextChange = nil }
+
     private mutating func settle(_ state: inout ChainState) throws {
         state.settle(at: clock, originalTransactionId: purchase)
         for number in state.changes.indices {

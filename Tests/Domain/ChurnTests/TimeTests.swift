@@ -69,6 +69,25 @@ import struct MakeBelieve.Chance
         #expect(told == [instant(2, 1), instant(2, 17), instant(4, 2)])
     }
 
+    /// All of a life is counted again, and not only its last periods.
+    @Test func `that was lost is made good by the next notification, whatever it is about`() throws {
+        var story = WrittenStory()
+        story.begins(january)
+        story.fails(january, at: instant(1, 31), grace: instant(2, 17))
+        story.recovers(row("2", instant(3, 5), instant(4, 5)))
+        for month in 4...9 { story.renews(row("\(month)", instant(month, 5), instant(month + 1, 5))) }
+        for lost in 1..<story.words.count {
+            var (straight, other) = (Chain("1"), Chain("1"))
+            for (place, word) in story.words.enumerated() {
+                if place == lost { other.loseTimer() }
+                try straight.hear(word.record, at: word.at)
+                try other.hear(word.record, at: word.at)
+                try #require(other.cells == straight.cells && other.kept == straight.kept, "\(lost), \(place)")
+                try #require(other.nextChange == straight.nextChange)
+            }
+        }
+    }
+
     @Test func `is a word signed ahead of the clock`() throws {
         var story = WrittenStory()
         story.begins(january)
