@@ -34,7 +34,10 @@ let domain: [Target] = [
     .target(name: "Records", dependencies: ["Contract", "Crypto", "JSON"]),
     .target(name: "AppStore", dependencies: ["Contract", "Crypto", "JSON", "Records"]),
     .target(name: "Notices", dependencies: ["Crypto", "JSON", "Records"]),
-    .target(name: "Entitlements", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records"]),
+    .target(name: "SubscriptionHistory", dependencies: ["Crypto", "JSON", "Notices", "Records"]),
+    .target(
+        name: "Entitlements",
+        dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "SubscriptionHistory"]),
     .target(name: "Churn", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "Zone"]),
     .target(name: "Consumption", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records"]),
 ]
@@ -78,7 +81,7 @@ let roles: [Target] = [
         name: "EntitlementsWorker",
         dependencies: [
             "Contract", "Entitlements", "JSON", "Log", "Notices", "NotificationWorker", "Records", "Runtime",
-            "Telemetry",
+            "SubscriptionHistory", "Telemetry",
         ]),
     .target(
         name: "ChurnWorker",
@@ -186,6 +189,9 @@ let testSupport: [Target] = [
             "AppStore", "Contract", "Crypto", "JSON", "Log", "LogTestKit", "MemoryLog", "NotificationWorker",
             "Platform", "Records", "Runtime", "Simulation", "Store", "WorkerTestKit",
         ], path: "Tests/Kits/MakeBelieve"),
+    .target(
+        name: "FormerEntitlements", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records"],
+        path: "Tests/Kits/FormerEntitlements"),
     .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/Kits/PlainChurn"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/Kits/TruthCheck"),
     .executableTarget(
@@ -245,7 +251,10 @@ let tests: [Target] = [
     .testTarget(name: "RecordsTests", dependencies: ["Contract", "JSON", "Records", "Schemas"]),
     .testTarget(
         name: "EntitlementsTests",
-        dependencies: ["Contract", "Entitlements", "JSON", "MakeBelieve", "Notices", "Simulation"],
+        dependencies: [
+            "Contract", "Entitlements", "FormerEntitlements", "JSON", "MakeBelieve", "Notices", "Simulation",
+            "SubscriptionHistory",
+        ],
         exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
         name: "ChurnTests",
@@ -412,7 +421,7 @@ let package = Package(
             name: "Domain",
             targets: [
                 "AppStore", "Churn", "Consumption", "Contract", "Crypto", "Entitlements", "JSON", "Notices", "Records",
-                "Zone",
+                "SubscriptionHistory", "Zone",
             ]),
         .library(name: "ChurnWorker", targets: ["ChurnWorker"]),
         .library(name: "ConsumptionSender", targets: ["AppStoreAPI", "ConsumptionSender", "Crypto", "Platform"]),

@@ -51,7 +51,8 @@ import Testing
     private static let floors: [String: [[String]]] = [
         "values": [["JSON", "Crypto"], ["Comparison"]],
         "domain": [
-            ["Contract"], ["Zone", "Records"], ["AppStore", "Notices"], ["Entitlements", "Churn", "Consumption"],
+            ["Contract"], ["Zone", "Records"], ["AppStore", "Notices"], ["SubscriptionHistory"],
+            ["Entitlements", "Churn", "Consumption"],
         ],
         "engine": [
             ["Platform"], ["Log", "Store", "Settings", "Telemetry", "HTTPClient"],

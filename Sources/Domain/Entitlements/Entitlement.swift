@@ -5,11 +5,11 @@ public import Notices
 /// The members of a record of `entitlements` that follow from Apple's data. The writer adds what describes the change
 /// (`sequence`, `asOf`, `cause`) and what the topic knows (id, environment). nil is written as null.
 public struct Entitlement: Sendable, Equatable {
-    public enum State: String, Sendable {
+    public enum State: String, Sendable, BitwiseCopyable {
         case active, grace, billingRetry = "billing_retry", expired, revoked, superseded, owned
     }
 
-    public enum Reason: String, Sendable {
+    public enum Reason: String, Sendable, BitwiseCopyable {
         case voluntary, billing, price, unavailable, other, unknown
         case refund, family
     }
@@ -67,7 +67,7 @@ public struct Entitlement: Sendable, Equatable {
 }
 
 /// A time that was paid for or given as grace: its first instant, and the first instant after it.
-public struct Run: Sendable, Equatable {
+public struct Run: Sendable, Equatable, BitwiseCopyable {
     public var start: Int64
     /// nil: it has no end.
     public var end: Int64?

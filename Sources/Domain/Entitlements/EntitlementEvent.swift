@@ -1,11 +1,12 @@
 // What has changed between two answers.
 
 internal import Contract
+import SubscriptionHistory
 
 /// One change that somebody may want to act on.
-public struct EntitlementEvent: Sendable, Equatable {
+public struct EntitlementEvent: Sendable, Equatable, BitwiseCopyable {
     /// The words in the records.
-    public enum Kind: String, Sendable, CaseIterable {
+    public enum Kind: String, Sendable, CaseIterable, BitwiseCopyable {
         case started, purchased, renewed, recovered, resubscribed
         case planChanged = "plan_changed"
         case commitmentCompleted = "commitment_completed"
@@ -44,14 +45,13 @@ public struct EntitlementEvent: Sendable, Equatable {
 }
 
 extension Standing {
-    /// The changes since `before`, in the order of `Kind`, each kind at most once. If several things became known at
-    /// once, this is the net change.
+    /// Adds the changes since `before`, in the order of `Kind`, each kind at most once. If several things became known
+    /// at once, this is the net change.
     /// - Parameters:
     ///   - before: the last published state; nil: nothing was published.
     ///   - told: when Apple reported the change; for a change by time alone, when it was due.
-    public func events(since before: Told?, told: Int64) -> [EntitlementEvent] {
-        let comparison = Comparison(before: before, after: self, told: told)
-        return comparison.events
+    func addEvents(since before: Told?, told: Int64, to events: inout Scratch<EntitlementEvent>) {
+        Comparison(before: before, after: self, told: told).addEvents(to: &events)
     }
 }
 
@@ -61,10 +61,9 @@ private struct Comparison {
     let after: Standing
     let told: Int64
 
-    private var now: Entitlement { after.entitlement }
+    private var now: Answer { after.answer }
 
-    var events: [EntitlementEvent] {
-        var events: [EntitlementEvent] = []
+    func addEvents(to events: inout Scratch<EntitlementEvent>) {
         func add(_ kind: EntitlementEvent.Kind, at instant: Int64?) {
             if let instant { events.append(EntitlementEvent(kind, at: instant)) }
         }
@@ -75,10 +74,10 @@ private struct Comparison {
         add(.offerRedeemed, at: offerRedeemed)
         add(.extended, at: extended)
         add(.refundReversed, at: refundReversed)
-        add(.enteredGrace, at: enters(.grace) ? after.expires : nil)
+        add(.enteredGrace, at: enters(.grace) ? after.row.expires : nil)
         add(.enteredBillingRetry, at: enters(.billingRetry) ? ended : nil)
         if enters(.revoked) {
-            add(now.reason == .refund ? .refunded : .familyRevoked, at: after.row.transaction.revocationDate ?? told)
+            add(now.reason == .refund ? .refunded : .familyRevoked, at: after.row.revocationDate ?? told)
         }
         add(.superseded, at: superseded)
         add(.accessEnded, at: accessEnded)
@@ -87,19 +86,18 @@ private struct Comparison {
         add(.planChangePending, at: planChangePending)
         add(.priceConsentChanged, at: priceConsentChanged)
         add(.accountBound, at: accountBound)
-        return events
     }
 
     // MARK: A purchase has begun
 
-    private var isNewPurchase: Bool { before.map { $0.purchase != after.row.transaction.id } ?? true }
+    private var isNewPurchase: Bool { before.map { $0.purchase != after.row.id } ?? true }
     private var hasOtherPlan: Bool { before.map { $0.plan != after.plan } ?? false }
     private var start: Int64 { after.row.start }
 
     /// It replaced a purchase that had not ended.
     private var isChangeInMidst: Bool {
         guard let replaced = after.rowBefore else { return false }
-        if replaced.transaction.isUpgraded { return true }
+        if replaced.isUpgraded { return true }
         guard hasOtherPlan, case .period(let expires, _) = replaced.term else { return false }
         return start < expires
     }
@@ -115,7 +113,7 @@ private struct Comparison {
     private var beginning: EntitlementEvent? {
         guard isNewPurchase else {
             // The purchase that recovered the payment begins only when this one ends.
-            guard let before, before.isRetrying, !after.isRetrying, now.access, after.rowAfter != nil else {
+            guard let before, before.isRetrying, !after.isRetrying, now.access, after.hasRowAfter else {
                 return nil
             }
             return EntitlementEvent(.recovered, at: told)
@@ -155,14 +153,14 @@ private struct Comparison {
     // MARK: The same purchase
 
     private var extended: Int64? {
-        guard !isNewPurchase, let expires = after.expires, let expired = before?.expires, expires > expired else {
+        guard !isNewPurchase, let expires = after.row.expires, let expired = before?.expires, expires > expired else {
             return nil
         }
         return told
     }
 
     private var refundReversed: Int64? {
-        guard !isNewPurchase, before?.state == .revoked, after.row.transaction.revocationDate == nil else { return nil }
+        guard !isNewPurchase, before?.state == .revoked, after.row.revocationDate == nil else { return nil }
         return told
     }
 
@@ -177,7 +175,7 @@ private struct Comparison {
     /// Another purchase took its place, and nothing about that purchase is known yet.
     private var superseded: Int64? {
         guard enters(.superseded) else { return nil }
-        return after.row.transaction.revocationDate ?? after.row.facts.firstUpgraded ?? told
+        return after.row.revocationDate ?? after.row.firstUpgraded ?? told
     }
 
     private var accessEnded: Int64? {
@@ -201,10 +199,8 @@ private struct Comparison {
     }
 
     private var planChangePending: Int64? {
-        guard now.pendingProductId != nil || now.pendingBillingPlan != nil, before?.pending != after.pending else {
-            return nil
-        }
-        return told
+        let isPending = !now.pendingProductId.isNone || !now.pendingBillingPlan.isNone
+        return isPending && before?.pending != after.pending ? told : nil
     }
 
     private var priceConsentChanged: Int64? {
@@ -212,7 +208,7 @@ private struct Comparison {
     }
 
     private var accountBound: Int64? {
-        guard let token = now.appAccountToken, token != before?.account else { return nil }
+        guard let token = after.account, token != before?.account else { return nil }
         return isNewPurchase ? start : told
     }
 }

@@ -1,153 +1,184 @@
-// Everything that notifications have said about one subscription or one-time purchase.
+// What notifications say about a subscription, as values: for people who ask why.
 
-/// A set of facts that only grows. Merging is commutative, associative and idempotent, so any order and repetition of
-/// notifications gives the same facts. What is forgotten at a limit could never have counted again.
+public import JSON
+public import Notices
+import SubscriptionHistory
+
+/// The history of a subscription as the bytes that a worker keeps. Two are equal if they say the same.
+///
+/// The worker itself uses `SubscriptionTeller`, which makes no copies.
 public struct Facts: Sendable, Equatable {
-    /// Enough for 19 years of weekly purchases.
-    public static let limitPurchases = 1_000
-    public static let limitRenewalInfos = 256
-    /// The limit in bytes keeps the state of a subscription below a quarter of a MiB, whatever texts arrive. It allows
-    /// a thousand purchases with 160 bytes of texts each, a third more than Apple's. All renewal infos except the
-    /// newest count towards the limit.
-    static let limitPurchaseWeight = 200_000
-    static let limitInfoWeight = 40_000
+    public private(set) var bytes: [UInt8]
 
-    /// Sorted by purchase date and id, without duplicates.
-    public private(set) var purchases: [PurchaseFacts] = []
-    /// Oldest first. Each one except the newest says more than that renewal is on.
-    public private(set) var renewalInfos: [RenewalInfo] = []
-    /// True if any known transaction had an introductory offer, including forgotten ones.
-    public private(set) var introOfferUsed = false
-    /// The greatest key of a purchase that was forgotten at a limit. Purchases up to this key are rejected: otherwise
-    /// it would depend on the order whether a light old one stays where a heavy newer one was dropped.
-    private(set) var forgottenPurchase: PurchaseFacts.Key?
-    /// The same for renewal infos.
-    private(set) var forgottenInfo: RenewalInfo.Key?
-    /// The sum over all purchases.
-    private var purchaseWeight = 0
+    /// Of nothing.
+    public init() {
+        var history = History()
+        bytes = Self.bytes(of: &history)
+    }
 
-    /// True if purchases were forgotten.
-    public var isTruncated: Bool { forgottenPurchase != nil }
-
-    public init() {}
-
-    /// The facts of one notification.
-    init(purchase: PurchaseFacts?, renewalInfo: RenewalInfo?, introOfferUsed: Bool) {
-        if let purchase {
-            purchases = [purchase]
-            purchaseWeight = purchase.weight
+    /// nil if the bytes are no history.
+    public init?(bytes: [UInt8]) {
+        let written: [UInt8]? = bytes.withUnsafeBufferPointer { kept in
+            var history = History()
+            var reader = KeptReader(kept)
+            return history.read(&reader) ? Self.bytes(of: &history) : nil
         }
-        if let renewalInfo { renewalInfos = [renewalInfo] }
-        self.introOfferUsed = introOfferUsed
+        guard let written else { return nil }
+        self.bytes = written
     }
 
-    /// nil if the facts are invalid: unsorted, or beyond the limits.
-    init?(
-        purchases: [PurchaseFacts], renewalInfos: [RenewalInfo], introOfferUsed: Bool,
-        forgottenPurchase: PurchaseFacts.Key?, forgottenInfo: RenewalInfo.Key?
-    ) {
-        guard purchases.count <= Self.limitPurchases, renewalInfos.count <= Self.limitRenewalInfos,
-            purchases.neighboursSatisfy({ $0.key < $1.key }),
-            renewalInfos.neighboursSatisfy({ $0.key < $1.key }),
-            renewalInfos.dropLast().allSatisfy(\.saysMore),
-            forgottenPurchase.map({ forgotten in purchases.first.map { forgotten < $0.key } ?? false }) ?? true,
-            forgottenInfo.map({ forgotten in renewalInfos.first.map { forgotten < $0.key } ?? false }) ?? true
-        else { return nil }
-        self.purchases = purchases
-        purchaseWeight = purchases.reduce(0) { $0 + $1.weight }
-        self.renewalInfos = renewalInfos
-        self.introOfferUsed = introOfferUsed
-        self.forgottenPurchase = forgottenPurchase
-        self.forgottenInfo = forgottenInfo
+    /// What one notification says. The news are valid while this is called.
+    init(_ news: NoticeNews) {
+        var history = History()
+        _ = history.merge(news)
+        bytes = Self.bytes(of: &history)
     }
 
-    public var isEmpty: Bool { self == Facts() }
+    private static func bytes(of history: inout History) -> [UInt8] {
+        var writer = ByteWriter(capacity: 512)
+        history.write(to: &writer)
+        return writer.bytes
+    }
 
     /// - Returns: whether anything was new.
     @discardableResult
     public mutating func merge(_ other: Facts) -> Bool {
-        var isNew = false
-        for purchase in other.purchases where add(purchase) { isNew = true }
-        for info in other.renewalInfos where add(info) { isNew = true }
-        if other.introOfferUsed && !introOfferUsed { isNew = true }
-        introOfferUsed = introOfferUsed || other.introOfferUsed
-        return isNew
-    }
-
-    private mutating func add(_ purchase: PurchaseFacts) -> Bool {
-        let key = purchase.key
-        if let forgottenPurchase, key <= forgottenPurchase { return false }
-        let place = purchases.firstPlace { $0.key >= key }
-        if place < purchases.count, purchases[place].key == key {
-            let merged = purchases[place].merged(with: purchase)
-            if merged == purchases[place] { return false }
-            purchaseWeight += merged.weight - purchases[place].weight
-            purchases[place] = merged
-        } else {
-            purchases.insert(purchase, at: place)
-            purchaseWeight += purchase.weight
+        let merged: [UInt8]? = withHistory { mine in
+            other.withHistory { theirs in mine.merge(theirs) ? Self.bytes(of: &mine) : nil }
         }
-        // The weight of a purchase never decreases, so a dropped one could never have come back.
-        let gone = purchases.removeSmallest(
-            beyond: Self.limitPurchases, weight: &purchaseWeight, beyond: Self.limitPurchaseWeight, \.weight)
-        if let gone { forgottenPurchase = gone.key }
+        guard let merged else { return false }
+        bytes = merged
         return true
     }
 
-    private mutating func add(_ info: RenewalInfo) -> Bool {
-        let key = info.key
-        if let forgottenInfo, key <= forgottenInfo { return false }
-        let place = renewalInfos.firstPlace { $0.key >= key }
-        if place < renewalInfos.count, renewalInfos[place].key == key { return false }
-        let isNewest = place == renewalInfos.count
-        guard isNewest || info.saysMore else { return false }
-        if isNewest, let last = renewalInfos.last, !last.saysMore { renewalInfos.removeLast() }
-        renewalInfos.insert(info, at: min(place, renewalInfos.count))
-        // The newest info always counts, and has no weight while it is the newest.
-        var weight = renewalInfos.dropLast().reduce(0) { $0 + $1.weight }
-        let gone = renewalInfos.removeSmallest(
-            beyond: Self.limitRenewalInfos, weight: &weight, beyond: Self.limitInfoWeight, \.weight)
-        if let gone { forgottenInfo = gone.key }
-        return true
+    /// The bytes have been read before.
+    func withHistory<Result>(_ body: (inout History) -> Result) -> Result {
+        bytes.withUnsafeBufferPointer { kept in
+            var history = History()
+            var reader = KeptReader(kept)
+            let isRead = history.read(&reader)
+            precondition(isRead, "facts are the bytes of a history")
+            return body(&history)
+        }
+    }
+
+    // MARK: As values
+
+    /// Sorted by purchase date and id.
+    public var purchases: [PurchaseFacts] {
+        withHistory { history in
+            history.purchases.indices.map { PurchaseFacts(history.purchases[$0], of: history) }
+        }
+    }
+
+    /// Whether a payload of this version is the newest about its purchase or renewal.
+    public func contains(_ version: Version) -> Bool {
+        withHistory { history in
+            history.purchases.values.contains { $0.version == version }
+                || history.renewals.values.contains { $0.version == version }
+        }
     }
 }
 
-extension Array {
-    /// Removes the first elements of a sorted array until both number and weight are within their limits.
-    /// - Returns: the last removed element.
-    fileprivate mutating func removeSmallest(
-        beyond limit: Int, weight: inout Int, beyond limitWeight: Int, _ weigh: (Element) -> Int
-    ) -> Element? {
-        var count = 0
-        while self.count - count > limit || weight > limitWeight {
-            weight -= weigh(self[count])
-            count += 1
-        }
-        guard count > 0 else { return nil }
-        defer { removeFirst(count) }
-        return self[count - 1]
+/// What one record says about the subscription that its key names.
+public struct NotificationReading: Sendable {
+    public let facts: Facts
+    public let notificationUUID: Text?
+    public let type: Text?
+    public let subtype: Text?
+    public let signedDate: Int64?
+
+    /// - Parameter record: the document with the record's value.
+    public init(_ record: borrowing JSONDocument) {
+        // It keeps memory that the news refer to.
+        let reader = NoticeReader()
+        let news = reader.read(record)
+        facts = Facts(news)
+        notificationUUID = news.notificationUUID?.text
+        type = news.type?.text
+        subtype = news.subtype?.text
+        signedDate = news.signedDate
+        withExtendedLifetime(reader) {}
+    }
+}
+
+/// A transaction as its newest payload shows it.
+public struct Transaction: Sendable, Equatable {
+    public struct Offer: Sendable, Equatable {
+        public let type: Int64
+        public let identifier: Text?
+        public let discount: Text?
     }
 
-    /// True if `holds` is true for each element and the next one.
-    func neighboursSatisfy(_ holds: (Element, Element) -> Bool) -> Bool {
-        var place = 1
-        while place < count {
-            if !holds(self[place - 1], self[place]) { return false }
-            place += 1
-        }
-        return true
+    public struct Commitment: Sendable, Equatable {
+        public let period: Int64?
+        public let of: Int64?
+        public let endsAt: Int64?
+        public let price: Int64?
     }
 
-    /// For an array that `isBehind` splits in two. The search begins at the end, because new elements usually belong
-    /// there.
-    func firstPlace(where isBehind: (Element) -> Bool) -> Int {
-        var low = 0
-        var high = count
-        if high > 0, !isBehind(self[high - 1]) { return high }
-        while low < high {
-            let middle = (low + high) / 2
-            if isBehind(self[middle]) { high = middle } else { low = middle + 1 }
+    public let id: TransactionId
+    public let purchaseDate: Int64
+    public let expiresDate: Int64?
+    public let revocationDate: Int64?
+    public let isUpgraded: Bool
+    public let price: Int64?
+    public let productId: Text?
+    public let currency: Text?
+    public let billingPlan: Text?
+    public let offer: Offer?
+    public let commitment: Commitment?
+
+    init(_ purchase: Purchase, of history: borrowing History) {
+        let terms = history.terms(of: purchase)
+        id = purchase.id.copy
+        purchaseDate = purchase.purchaseDate
+        expiresDate = purchase.expiresDate
+        revocationDate = purchase.revocationDate
+        isUpgraded = purchase.isUpgraded
+        price = purchase.price
+        productId = history.texts[terms.productId]?.text
+        currency = history.texts[terms.currency]?.text
+        billingPlan = history.texts[terms.billingPlan]?.text
+        if let known = history.offer(of: purchase) {
+            offer = Offer(
+                type: known.type, identifier: history.texts[known.identifier]?.text,
+                discount: history.texts[known.discount]?.text)
+        } else {
+            offer = nil
         }
-        return low
+        commitment = history.commitment(of: purchase).map {
+            Commitment(period: $0.period, of: $0.of, endsAt: $0.endsAt, price: $0.price)
+        }
+    }
+}
+
+/// Everything known about one transaction with one purchase date.
+public struct PurchaseFacts: Sendable, Equatable {
+    /// The content of an `EXPIRED` notification, and when Apple signed it.
+    public struct Expiry: Sendable, Equatable {
+        public let signedDate: Int64
+        /// Empty if it was absent.
+        public let subtype: Text
+    }
+
+    /// The newest version, and its content.
+    public let version: Version
+    public let transaction: Transaction
+    /// The greatest known one.
+    public let expiry: Expiry?
+
+    init(_ purchase: Purchase, of history: borrowing History) {
+        version = purchase.version
+        transaction = Transaction(purchase, of: history)
+        expiry = Expiry(purchase, of: history)
+    }
+}
+
+extension PurchaseFacts.Expiry {
+    /// nil: no `EXPIRED` of the purchase is known.
+    init?(_ purchase: Purchase, of history: borrowing History) {
+        guard let expiry = purchase.expiry, let subtype = history.texts[expiry.subtype] else { return nil }
+        self.init(signedDate: expiry.signedDate, subtype: subtype.text)
     }
 }

@@ -1,47 +1,62 @@
 // One transaction in its place among the others.
 
 internal import Contract
-import Notices
+internal import Notices
+import SubscriptionHistory
 
-/// A transaction, and the renewal infos about its period.
-struct Row: Sendable {
-    enum Term: Sendable {
+/// A transaction, and which renewal infos are about its period.
+struct Row: BitwiseCopyable {
+    enum Term: BitwiseCopyable {
         /// nil: it has no end.
         case oneTime(until: Int64?)
         case period(until: Int64, isCommitment: Bool)
     }
 
-    let facts: PurchaseFacts
+    /// In the history, which keeps it as long as the rows are used.
+    private let place: UnsafePointer<Purchase>
     /// The purchase date, copied here because rows are searched by it.
     let start: Int64
     let term: Term
-    /// The infos about this row and not about a newer one, oldest first.
-    var infos: [RenewalInfo] = []
+    let meaning: Terms.Meaning
+    /// The infos about this row and not about a newer one are a chain, oldest first: the places of the first and the
+    /// last in the history; -1: there is none.
+    var firstRenewal: Int32 = -1
+    var lastRenewal: Int32 = -1
     /// The end without leeway and without refunds. nil: the row does not end.
-    private(set) var end: Int64?
+    var end: Int64?
     /// When the continuous access that this row belongs to began.
     var since: Int64 = 0
 
-    var transaction: Transaction { facts.transaction }
+    var purchase: Purchase { place.pointee }
+    var id: PurchaseId { place.pointee.id }
+    var expiresDate: Int64? { place.pointee.expiresDate }
+    var revocationDate: Int64? { place.pointee.revocationDate }
+    var isUpgraded: Bool { place.pointee.isUpgraded }
+    var firstUpgraded: Int64? { place.pointee.firstUpgraded }
+    var firstSigned: Int64 { place.pointee.firstSigned }
+    var expiry: Purchase.Expiry? { place.pointee.expiry }
+    /// In the history.
+    var terms: Int { Int(place.pointee.terms) }
 
-    init(_ facts: PurchaseFacts, _ rules: EntitlementRules) {
-        self.facts = facts
-        start = facts.transaction.purchaseDate
-        if let expires = facts.transaction.expiresDate, !facts.transaction.terms.isOneTime {
-            term = .period(until: expires, isCommitment: facts.transaction.terms.billingPlan == .monthly)
+    /// - Parameter period: how long a product lasts that does not renew; nil: it has no end.
+    init(_ place: UnsafePointer<Purchase>, _ meaning: Terms.Meaning, period: () -> Period?) {
+        self.place = place
+        self.meaning = meaning
+        start = place.pointee.purchaseDate
+        if let expires = place.pointee.expiresDate, !meaning.isOneTime {
+            term = .period(until: expires, isCommitment: meaning.isMonthly)
         } else {
-            let period = rules.product(of: facts.transaction).period
-            term = .oneTime(until: period.map { adding($0, to: facts.transaction.purchaseDate) })
+            let start = start
+            term = .oneTime(until: period().map { adding($0, to: start) })
         }
     }
 
     /// Rows are sorted by start; an upgraded row comes before the row that replaced it.
     func precedes(_ other: Row) -> Bool {
         if start != other.start { return start < other.start }
-        let (left, right) = (transaction, other.transaction)
-        let leftUpgrade = left.isUpgraded ? 0 : 1
-        let rightUpgrade = right.isUpgraded ? 0 : 1
-        return (leftUpgrade, left.expiresDate ?? 0, left.id) < (rightUpgrade, right.expiresDate ?? 0, right.id)
+        if isUpgraded != other.isUpgraded { return isUpgraded }
+        let (end, otherEnd) = (expiresDate ?? 0, other.expiresDate ?? 0)
+        return end == otherEnd ? id < other.id : end < otherEnd
     }
 
     var isCommitment: Bool { if case .period(_, true) = term { true } else { false } }
@@ -55,68 +70,30 @@ struct Row: Sendable {
     /// Whether the info is about this row's period. It is not if it was signed before the row was known, or if this row
     /// is the renewal that it announces. A backfilled row is signed late and an early renewal begins late, so the
     /// earlier of the two dates counts.
-    func isTold(by info: RenewalInfo) -> Bool {
-        info.version.signedDate >= adding(min(facts.firstSigned, start), -Self.tolerance)
+    func isTold(by info: RenewalRow) -> Bool {
+        info.version.signedDate >= adding(min(firstSigned, start), -Self.tolerance)
             && info.renewalDate.map { $0 > start } ?? true
     }
 
     /// A commitment is billed even if the customer has cancelled.
-    func isRetrying(_ info: RenewalInfo) -> Bool { info.showsRetry && (isCommitment || !info.isCancelled) }
+    func isRetrying(_ info: RenewalRow) -> Bool { info.showsRetry && (isCommitment || !info.isCancelled) }
 
     /// The end of the grace period. It is nil without a grace period; commitments never have one.
-    func grace(_ info: RenewalInfo) -> Int64? {
+    func grace(_ info: RenewalRow) -> Int64? {
         guard case .period(let expires, false) = term, isRetrying(info), let end = info.gracePeriodExpiresDate,
             end > expires
         else { return nil }
         return end
     }
 
-    /// The last period of a commitment that the customer does not continue.
-    func isLastPeriod(_ info: RenewalInfo) -> Bool {
-        guard isCommitment, info.commitment?.autoRenewStatus == 0, let commitment = transaction.commitment,
-            let period = commitment.period
-        else { return false }
-        return period >= commitment.of ?? 12
-    }
-
-    func expectsRenewal(_ info: RenewalInfo) -> Bool {
-        info.autoRenewStatus == 1 && !isRetrying(info) && info.expirationIntent == nil && facts.expiry == nil
-            && !isLastPeriod(info)
-    }
-
     // MARK: Ends
-
-    /// To be called after the infos have been added.
-    mutating func setEnd(startOfNext: Int64?) {
-        switch term {
-        case .oneTime(let until): end = until
-        case .period(let expires, _):
-            var latest = expires
-            for (place, info) in infos.enumerated() {
-                // An unused rest of grace ended with the next info: paid, cancelled or given up.
-                let next = place + 1 < infos.count ? infos[place + 1].version.signedDate : .max
-                if let grace = grace(info) { latest = max(latest, min(grace, next)) }
-            }
-            end = min(latest, startOfNext ?? .max)
-        }
-    }
-
-    /// When access ended, if it has ended. For a commitment this is when the first failure was reported.
-    var ended: Int64? {
-        guard isCommitment, let end else { return end }
-        return infos.first(where: isRetrying).map { min(end, $0.version.signedDate) } ?? end
-    }
 
     /// The actual end of use: a revocation ends it early.
     var endOrRevocation: Int64? {
-        guard let revocation = facts.transaction.revocationDate else { return end }
+        guard let revocation = revocationDate else { return end }
         return end.map { min($0, revocation) } ?? revocation
     }
 
-    var isRefunded: Bool { facts.transaction.revocationDate != nil && !facts.transaction.isUpgraded }
-
-    var isRevokedByFamily: Bool {
-        transaction.revocationType == .familyRevoke || transaction.revocationType == .assignmentRevoke
-            || transaction.ownership == .familyShared || transaction.ownership == .assigned
-    }
+    var isRefunded: Bool { revocationDate != nil && !isUpgraded }
+    var isRevokedByFamily: Bool { meaning.isRevokedByFamily }
 }

@@ -1,6 +1,7 @@
 // The reasons for an answer, for people who ask why.
 
 public import Notices
+import SubscriptionHistory
 
 extension Timeline {
     /// A purchase in its place among the others.
@@ -26,17 +27,17 @@ extension Timeline {
         /// When its use actually ended.
         public var hadUntil: Int64? { fate == .kept ? end : [end, fateDate].compactMap { $0 }.min() }
 
-        init(_ row: Row) {
-            transaction = row.transaction
-            version = row.facts.version
+        fileprivate init(_ row: Row, of history: borrowing History) {
+            transaction = Transaction(row.purchase, of: history)
+            version = row.purchase.version
             end = row.end
-            let revocation = row.transaction.revocationDate
+            let revocation = row.revocationDate
             if revocation != nil, row.isRevokedByFamily {
                 fate = .taken
                 fateDate = revocation
-            } else if row.transaction.isUpgraded {
+            } else if row.isUpgraded {
                 fate = .upgraded
-                fateDate = revocation ?? row.facts.firstUpgraded
+                fateDate = revocation ?? row.firstUpgraded
             } else {
                 fate = revocation == nil ? .kept : .refunded
                 fateDate = revocation
@@ -66,8 +67,6 @@ extension Timeline {
         public let purchase: Purchase
         /// The next purchase.
         public let next: Purchase?
-        /// The renewal info that decides. It is nil if no renewal info applies.
-        public let renewalInfo: RenewalInfo?
         /// The info is about the period of a later purchase, but the state function applies it to this one.
         public let isInfoOfLater: Bool
         /// From an `EXPIRED` notification about this purchase.
@@ -83,13 +82,13 @@ extension Timeline {
     }
 
     /// Sorted.
-    public var purchases: [Purchase] { rows.map { Purchase($0) } }
+    public var purchases: [Purchase] { course.rows.indices.map { Purchase(course.rows[$0], of: course.history) } }
 
     /// Explains the answer at an instant.
     public func basis(at instant: Int64) -> Basis {
-        let place = place(at: instant)
-        let row = rows[place]
-        let info = info(of: row)
+        let place = course.place(at: instant)
+        let row = course.rows[place]
+        let info = course.info(of: row)
         let rule = rule(of: row, info, at: instant)
         let isToldByInfo: Bool
         switch rule {
@@ -98,18 +97,19 @@ extension Timeline {
         default: isToldByInfo = false
         }
         return Basis(
-            rule: rule, purchase: Purchase(row), next: place + 1 < rows.count ? Purchase(rows[place + 1]) : nil,
-            renewalInfo: info,
-            isInfoOfLater: info.flatMap { Self.owner(of: $0, among: rows) }.map { $0 > place } ?? false,
-            expiry: row.facts.expiry,
-            expectsRenewal: info.map(row.expectsRenewal) ?? false, isLastPeriod: info.map(row.isLastPeriod) ?? false,
-            stateSince: stateSince(at: instant),
-            decidedBy: isToldByInfo ? info?.version ?? row.facts.version : row.facts.version)
+            rule: rule, purchase: Purchase(row, of: course.history),
+            next: place + 1 < course.rows.count ? Purchase(course.rows[place + 1], of: course.history) : nil,
+            isInfoOfLater: info.flatMap { course.owner(of: $0) }.map { $0 > place } ?? false,
+            expiry: PurchaseFacts.Expiry(row.purchase, of: course.history),
+            expectsRenewal: info.map { course.expectsRenewal(row, $0) } ?? false,
+            isLastPeriod: info.map { course.isLastPeriod(row, $0) } ?? false,
+            stateSince: course.stateSince(at: instant),
+            decidedBy: isToldByInfo ? info?.version ?? row.purchase.version : row.purchase.version)
     }
 
-    private func rule(of row: Row, _ info: RenewalInfo?, at instant: Int64) -> Rule {
+    private func rule(of row: Row, _ info: RenewalRow?, at instant: Int64) -> Rule {
         let isRetrying = info.map(row.isRetrying) ?? false
-        switch verdict(at: instant).state {
+        switch course.verdict(at: instant).state {
         case .revoked: return row.isRevokedByFamily ? .taken : .refunded
         case .superseded: return .upgraded
         case .owned: return .owned

@@ -1,17 +1,19 @@
 // What was last published about a subscription, as far as the next records depend on it.
 
-public import Notices
+internal import Notices
+import SubscriptionHistory
 
-/// Stored with the facts: later facts and other settings may change the view of the past, but not what was published.
-public struct Told: Sendable, Equatable {
-    /// `EntitlementRecord.answer` of the last value.
-    public var answer: UInt64
+/// Stored with the history: later facts and other settings may change the view of the past, but not what was published.
+/// Its texts stay where they lie.
+struct Told {
+    /// The hash of the last value: see `SubscriptionTeller`.
+    var answer: UInt64
     /// The account whose `accounts` record has the subscription.
-    public var account: Text?
-    public var state: Entitlement.State
-    public var reason: Entitlement.Reason?
-    public var access: Bool
-    var purchase: TransactionId
+    var account: TextPlace?
+    var state: Entitlement.State
+    var reason: Entitlement.Reason?
+    var access: Bool
+    var purchase: PurchaseId
     var plan: Mark
     var offer: Mark
     var pending: Mark
@@ -30,39 +32,95 @@ public struct Told: Sendable, Equatable {
     var isCompleted: Bool
 }
 
-/// Stands for texts of which only a change matters. FNV-1a.
-struct Mark: Sendable, Equatable {
-    private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
+// MARK: As bytes
 
-    init(value: UInt64) { self.value = value }
-
-    init(_ texts: Text?...) {
-        for text in texts {
-            add(text == nil ? 0 : 1)
-            for byte in text?.bytes ?? [] { add(byte) }
-            // 0xff occurs in no text, so it separates texts.
-            add(0xff)
-        }
+extension Told {
+    private struct Flags: OptionSet {
+        let rawValue: UInt64
+        static let access = Flags(rawValue: 1 << 0)
+        static let account = Flags(rawValue: 1 << 1)
+        static let numericPurchase = Flags(rawValue: 1 << 2)
+        static let expires = Flags(rawValue: 1 << 3)
+        static let renewsKnown = Flags(rawValue: 1 << 4)
+        static let renews = Flags(rawValue: 1 << 5)
+        static let consentWaiting = Flags(rawValue: 1 << 6)
+        static let consentSettled = Flags(rawValue: 1 << 7)
+        static let retrying = Flags(rawValue: 1 << 8)
+        static let commitment = Flags(rawValue: 1 << 9)
+        static let lastMonth = Flags(rawValue: 1 << 10)
+        static let recovered = Flags(rawValue: 1 << 11)
+        static let completed = Flags(rawValue: 1 << 12)
+        static let all = Flags(rawValue: 1 << 13 - 1)
     }
 
-    private mutating func add(_ byte: UInt8) { value = (value ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
-}
+    /// The indexes are stored: append new values at the end.
+    private static let states: InlineArray<7, Entitlement.State> = [
+        .active, .grace, .billingRetry, .expired, .revoked, .superseded, .owned,
+    ]
+    private static let reasons: InlineArray<9, Entitlement.Reason?> = [
+        nil, .voluntary, .billing, .price, .unavailable, .other, .unknown, .refund, .family,
+    ]
 
-extension Standing {
-    /// - Parameters:
-    ///   - before: the state that was published before.
-    ///   - events: the events of this change.
-    public func told(after before: Told?, _ events: [EntitlementEvent], answer: UInt64) -> Told {
-        let isSamePurchase = before?.purchase == row.transaction.id
-        func isTold(_ kind: EntitlementEvent.Kind, before wasTold: Bool) -> Bool {
-            isSamePurchase && (wasTold || events.contains { $0.kind == kind })
+    private var flags: Flags {
+        var flags: Flags = []
+        if access { flags.insert(.access) }
+        if account != nil { flags.insert(.account) }
+        if purchase.text == nil { flags.insert(.numericPurchase) }
+        if expires != nil { flags.insert(.expires) }
+        if let renews {
+            flags.insert(.renewsKnown)
+            if renews { flags.insert(.renews) }
         }
-        return Told(
-            answer: answer, account: entitlement.appAccountToken, state: entitlement.state, reason: entitlement.reason,
-            access: entitlement.access, purchase: row.transaction.id, plan: plan, offer: offer, pending: pending,
-            expires: expires, renews: renews ?? before?.renews, priceConsent: entitlement.priceConsent,
-            isRetrying: isRetrying, isCommitment: row.isCommitment, lastMonthEnd: lastMonthEnd,
-            isRecovered: isTold(.recovered, before: before?.isRecovered ?? false),
-            isCompleted: isTold(.commitmentCompleted, before: before?.isCompleted ?? false))
+        if let priceConsent { flags.insert(priceConsent == .waiting ? .consentWaiting : .consentSettled) }
+        if isRetrying { flags.insert(.retrying) }
+        if isCommitment { flags.insert(.commitment) }
+        if lastMonthEnd != nil { flags.insert(.lastMonth) }
+        if isRecovered { flags.insert(.recovered) }
+        if isCompleted { flags.insert(.completed) }
+        return flags
+    }
+
+    func write(to writer: inout ByteWriter) {
+        writer.unsigned(flags.rawValue)
+        for place in Self.states.indices where Self.states[place] == state { writer.byte(UInt8(place)) }
+        for place in Self.reasons.indices where Self.reasons[place] == reason { writer.byte(UInt8(place)) }
+        writer.fixed(answer)
+        writer.fixed(plan.value)
+        writer.fixed(offer.value)
+        writer.fixed(pending.value)
+        purchase.write(to: &writer)
+        if let account { writer.text(account.bytes) }
+        if let expires { writer.signed(expires) }
+        if let lastMonthEnd { writer.signed(lastMonthEnd) }
+    }
+
+    /// nil if the bytes are invalid.
+    init?(_ reader: inout KeptReader) {
+        let flags = Flags(rawValue: reader.unsigned())
+        let (state, reason) = (Int(reader.byte()), Int(reader.byte()))
+        guard reader.isValid, Flags.all.isSuperset(of: flags),
+            !(flags.contains(.consentWaiting) && flags.contains(.consentSettled)),
+            !flags.contains(.renews) || flags.contains(.renewsKnown), Self.states.indices.contains(state),
+            Self.reasons.indices.contains(reason)
+        else { return nil }
+        self.state = Self.states[state]
+        self.reason = Self.reasons[reason]
+        answer = reader.fixed()
+        plan = Mark(value: reader.fixed())
+        offer = Mark(value: reader.fixed())
+        pending = Mark(value: reader.fixed())
+        purchase = reader.id(isNumber: flags.contains(.numericPurchase))
+        account = flags.contains(.account) ? reader.text() : nil
+        expires = flags.contains(.expires) ? reader.signed() : nil
+        lastMonthEnd = flags.contains(.lastMonth) ? reader.signed() : nil
+        access = flags.contains(.access)
+        renews = flags.contains(.renewsKnown) ? flags.contains(.renews) : nil
+        priceConsent =
+            flags.contains(.consentWaiting) ? .waiting : flags.contains(.consentSettled) ? .settled : nil
+        isRetrying = flags.contains(.retrying)
+        isCommitment = flags.contains(.commitment)
+        isRecovered = flags.contains(.recovered)
+        isCompleted = flags.contains(.completed)
+        guard reader.isValid else { return nil }
     }
 }

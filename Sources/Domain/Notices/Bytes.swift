@@ -11,6 +11,12 @@ public struct ByteWriter: ~Copyable {
 
     public var bytes: [UInt8] { Array(memory[..<count]) }
 
+    /// Where the bytes lie, until more are written.
+    public var written: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(rebasing: memory[..<count]) }
+
+    /// Empties it. It keeps its memory for what is written next.
+    public mutating func removeAll() { count = 0 }
+
     private mutating func makeRoom(for more: Int) {
         if memory.count - count < more { grow(by: more) }
     }
@@ -53,18 +59,41 @@ public struct ByteWriter: ~Copyable {
         count += 8
     }
 
-    public mutating func text(_ text: Text) {
-        unsigned(UInt64(text.bytes.count))
-        text.bytes.withUnsafeBufferPointer { append($0) }
+    public mutating func text(_ text: Text) { text.bytes.withUnsafeBufferPointer { self.text($0) } }
+
+    public mutating func text(_ text: UnsafeBufferPointer<UInt8>) {
+        unsigned(UInt64(text.count))
+        append(text)
     }
 
-    public mutating func append(_ other: borrowing ByteWriter) {
-        append(UnsafeBufferPointer(rebasing: other.memory[..<other.count]))
-    }
+    public mutating func append(_ other: borrowing ByteWriter) { append(other.written) }
 
-    private mutating func append(_ more: UnsafeBufferPointer<UInt8>) {
+    public mutating func append(_ more: UnsafeBufferPointer<UInt8>) {
         makeRoom(for: more.count)
         count = memory[count...].update(fromContentsOf: more)
+    }
+}
+
+/// Numbers as `ByteWriter` writes them.
+public enum CompactNumber {
+    /// Each number has exactly one form: a longer form of the same number is invalid, which is nil.
+    public static func unsigned(in bytes: UnsafeBufferPointer<UInt8>, at place: inout Int) -> UInt64? {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while shift < 64, place < bytes.count {
+            let next = bytes[place]
+            place += 1
+            let bits = UInt64(next & 0x7f)
+            guard shift < 63 || bits <= 1 else { return nil }
+            value |= bits << shift
+            if next < 0x80 { return next == 0 && shift > 0 ? nil : value }
+            shift += 7
+        }
+        return nil
+    }
+
+    @inlinable public static func signed(_ value: UInt64) -> Int64 {
+        Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
     }
 }
 
@@ -86,32 +115,16 @@ public struct ByteReader: ~Copyable {
         return bytes[place]
     }
 
-    /// Each number has exactly one form: a longer form of the same number is invalid.
     public mutating func unsigned() -> UInt64? {
         guard place < bytes.count else { return nil }
         if bytes[place] < 0x80 {
             place += 1
             return UInt64(bytes[place - 1])
         }
-        return longUnsigned()
+        return bytes.withUnsafeBufferPointer { CompactNumber.unsigned(in: $0, at: &place) }
     }
 
-    private mutating func longUnsigned() -> UInt64? {
-        var value: UInt64 = 0
-        var shift: UInt64 = 0
-        while shift < 64, let next = byte() {
-            let bits = UInt64(next & 0x7f)
-            guard shift < 63 || bits <= 1 else { return nil }
-            value |= bits << shift
-            if next < 0x80 { return next == 0 && shift > 0 ? nil : value }
-            shift += 7
-        }
-        return nil
-    }
-
-    public mutating func signed() -> Int64? {
-        unsigned().map { Int64(bitPattern: $0 >> 1) ^ -Int64(bitPattern: $0 & 1) }
-    }
+    public mutating func signed() -> Int64? { unsigned().map { CompactNumber.signed($0) } }
 
     public mutating func signed(from base: Int64) -> Int64? { signed().map { $0 &+ base } }
 

@@ -32,10 +32,30 @@ public struct Cause: Sendable, Equatable {
     }
 
     public func write(to json: inout JSONWriter) {
+        func place(_ text: Text?, _ body: (UnsafeBufferPointer<UInt8>?) -> Void) {
+            if let text { text.bytes.withUnsafeBufferPointer { body($0) } } else { body(nil) }
+        }
+        place(notificationUUID) { notificationUUID in
+            place(type) { type in
+                place(subtype) { subtype in
+                    Self.write(
+                        notificationUUID: notificationUUID, type: type, subtype: subtype, signedDate: signedDate,
+                        partition: partition, offset: offset, to: &json)
+                }
+            }
+        }
+    }
+
+    /// The same with the texts where they lie.
+    public static func write(
+        notificationUUID: UnsafeBufferPointer<UInt8>?, type: UnsafeBufferPointer<UInt8>?,
+        subtype: UnsafeBufferPointer<UInt8>?, signedDate: Int64?, partition: Int32, offset: Int64,
+        to json: inout JSONWriter
+    ) {
         json.object { json in
-            json.member("notificationUUID", utf8: notificationUUID?.bytes)
-            json.member("type", utf8: type?.bytes)
-            json.member("subtype", utf8: subtype?.bytes)
+            json.member("notificationUUID", utf8: notificationUUID)
+            json.member("type", utf8: type)
+            json.member("subtype", utf8: subtype)
             json.member("signedDate", orNull: signedDate)
             json.member("partition", partition)
             json.member("offset", offset)

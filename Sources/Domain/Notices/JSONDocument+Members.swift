@@ -23,7 +23,7 @@ extension JSONDocument {
     public borrowing func object(_ name: StaticString, of object: Value) -> Value? {
         guard let value = member(name, of: object)?.value, kind(of: value) == .object else { return nil }
         // Encrypted with a key that may be deleted: the same as absent.
-        return member("sealed", of: value) == nil ? value : nil
+        return member(MemberName.sealed.text, of: value) == nil ? value : nil
     }
 }
 

@@ -22,7 +22,7 @@ public struct TransactionId: Sendable, Hashable {
     public init(_ bytes: Span<UInt8>) { self.init(bytes, elseText: nil) }
 
     private init(_ bytes: Span<UInt8>, elseText text: Text?) {
-        if let number = Self.number(bytes) {
+        if let number = bytes.withUnsafeBufferPointer({ Self.number($0) }) {
             form = .number(number)
         } else {
             form = .text(text ?? bytes.withUnsafeBufferPointer { Text(Array($0)) })
@@ -30,7 +30,7 @@ public struct TransactionId: Sendable, Hashable {
     }
 
     /// nil unless it is a number in decimal digits without leading zeros.
-    private static func number(_ bytes: Span<UInt8>) -> UInt64? {
+    public static func number(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64? {
         guard (1...limitDigits).contains(bytes.count), bytes.count == 1 || bytes[0] != UInt8(ascii: "0") else {
             return nil
         }
@@ -52,12 +52,14 @@ public struct TransactionId: Sendable, Hashable {
 
 extension TransactionId: Comparable {
     public static func < (left: TransactionId, right: TransactionId) -> Bool {
-        if case .number(let left) = left.form, case .number(let right) = right.form,
-            digits(left) == digits(right)
-        {
-            return left < right
-        }
+        if case .number(let left) = left.form, case .number(let right) = right.form { return precedes(left, right) }
         return left.text < right.text
+    }
+
+    /// The order of two ids that are numbers: that of their decimal digits as texts.
+    public static func precedes(_ left: UInt64, _ right: UInt64) -> Bool {
+        if digits(left) == digits(right) { return left < right }
+        return String(left) < String(right)
     }
 
     private static func digits(_ number: UInt64) -> Int {

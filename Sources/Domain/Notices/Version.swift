@@ -7,7 +7,7 @@ internal import Records
 /// Decides which of two payloads about one thing applies: the one with the later date of Apple. Two payloads with the
 /// same date are rare, and any choice that does not depend on the order of arrival is right: with the hash no payload
 /// must be stored.
-public struct Version: Sendable, Hashable, Comparable {
+public struct Version: Sendable, Hashable, Comparable, BitwiseCopyable {
     public var signedDate: Int64
     /// The first 8 bytes of the payload's SHA-256, in big-endian order.
     public var hash: UInt64

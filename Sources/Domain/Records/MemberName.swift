@@ -31,6 +31,8 @@ extension MemberName {
     @inlinable public static var externalPurchaseToken: MemberName { MemberName("externalPurchaseToken") }
     @inlinable public static var appData: MemberName { MemberName("appData") }
     @inlinable public static var evidence: MemberName { MemberName("evidence") }
+    /// Of a part that is encrypted.
+    @inlinable public static var sealed: MemberName { MemberName("sealed") }
 
     // Of Apple's notifications. Records have many of them too.
     @inlinable public static var signedPayload: MemberName { MemberName("signedPayload") }

@@ -132,6 +132,12 @@ public final class Turn {
     /// The header `id` of the next output, for records that also contain it in their value.
     public var nextID: String { String(decoding: idPrefix, as: UTF8.self) + String(emitted) }
 
+    /// The same as bytes, at the end of others.
+    public func appendNextID(to bytes: inout [UInt8]) {
+        bytes.append(contentsOf: idPrefix)
+        appendDecimal(Int64(emitted), to: &bytes)
+    }
+
     // MARK: For PartitionTask
 
     /// Sets the record that causes the next turns, the clock after it, and how many outputs it has caused before.
@@ -162,8 +168,7 @@ public final class Turn {
 
     private func countID() {
         id.removeAll(keepingCapacity: true)
-        id.append(contentsOf: idPrefix)
-        appendDecimal(Int64(emitted), to: &id)
+        appendNextID(to: &id)
         emitted += 1
     }
 

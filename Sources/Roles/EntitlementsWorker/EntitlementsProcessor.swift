@@ -4,23 +4,24 @@ public import Contract
 public import Entitlements
 import JSON
 public import Log
-internal import Notices
 public import NotificationWorker
 internal import Records
 public import Runtime
+internal import SubscriptionHistory
 import Telemetry
 
-/// Stores the facts of each subscription, and publishes its answer whenever that changes: by a notification, or by
+/// Stores the history of each subscription, and publishes its answer whenever that changes: by a notification, or by
 /// time.
 ///
 /// Each subscription has one timer, at the next time when its answer changes without a notification.
 public final class EntitlementsProcessor: Processor {
     public let definition: WorkerDefinition
-    private let environment: Contract.Environment
-    private let rules: EntitlementRules
     private let metrics: EntitlementsMetrics
-    /// Its buffers are reused for every record; nothing else is.
+    /// The buffers of these are used again for every record.
     private var json = JSONDocument()
+    private var teller: SubscriptionTeller
+    private var eventID: [UInt8] = []
+    private var accountKey: [UInt8] = []
 
     private enum Output {
         static let entitlements = 0
@@ -36,8 +37,7 @@ public final class EntitlementsProcessor: Processor {
         _ names: Names, rules: EntitlementRules, partitions: Int32, app: String, metrics: EntitlementsMetrics,
         shadow: Shadow? = nil
     ) {
-        environment = names.environment
-        self.rules = rules
+        teller = SubscriptionTeller(rules, names.environment)
         self.metrics = metrics
         var definition = WorkerDefinition(
             .entitlements, names,
@@ -45,7 +45,7 @@ public final class EntitlementsProcessor: Processor {
                 (.entitlements, .entitlement), (.entitlementEvents, .entitlementEvent), (.accounts, .account),
             ],
             partitions: partitions, app: app)
-        definition.stateFormat = SubscriptionState.format
+        definition.stateFormat = SubscriptionTeller.format
         definition.rules = rules.fingerprint
         definition.failureReasons = ["json", "key", "no_notification", "state"]
         self.definition = definition.shadow(shadow)
@@ -59,89 +59,104 @@ public final class EntitlementsProcessor: Processor {
         guard json.kind(of: json.root) == .object else {
             throw ProcessFailure("json", "the value of a notification must be an object")
         }
-        let reading = NotificationReading(json)
-        if reading.hasUnusableTransaction { metrics.unusable.add() }
+        teller.read(json)
+        if teller.news?.hasUnusableTransaction ?? false { metrics.unusable.add() }
         // Many notifications are not about a subscription: tests, summaries, tokens of external purchases.
-        guard !reading.facts.isEmpty else { return }
+        guard let news = teller.news, !news.isEmpty else { return }
 
         let place = try turn.state(key)
-        var state = try load(place)
-        guard state.facts.merge(reading.facts) else { return }
-        let timeline = Timeline(state.facts, rules)
-        if let timeline { compare(reading, with: state.facts, timeline) }
-        try settle(
-            place, &state, timeline, turn, cause: Cause(reading, partition: record.partition, offset: record.offset))
+        let origin = SubscriptionTeller.Origin(partition: record.partition, offset: record.offset)
+        try withKept(place) { () throws(ProcessFailure) in
+            guard teller.mergeNews() else { return }
+            try settle(place, turn, origin)
+        }
     }
 
     public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
         let place = try turn.state(timer.key.span)
-        var state = try load(place)
-        try settle(place, &state, Timeline(state.facts, rules), turn, cause: nil)
+        try withKept(place) { () throws(ProcessFailure) in try settle(place, turn, nil) }
     }
 
-    private func load(_ place: KeyState) throws(ProcessFailure) -> SubscriptionState {
-        guard let bytes = place.value else { return SubscriptionState() }
-        guard let state = SubscriptionState(bytes, format: place.format) else {
-            throw ProcessFailure("state", "the \(bytes.count) bytes stored for this subscription are damaged")
-        }
-        return state
-    }
-
-    /// Publishes what has changed, and stores the facts.
-    private func settle(
-        _ place: KeyState, _ state: inout SubscriptionState, _ timeline: Timeline?, _ turn: Turn, cause: Cause?
+    /// The kept bytes stay where they are while `body` uses them.
+    private func withKept(
+        _ place: KeyState, _ body: () throws(ProcessFailure) -> Void
     ) throws(ProcessFailure) {
-        if let timeline { try tell(timeline.standing(at: turn.clock), &state, place.key, turn, cause: cause) }
-        place.put(state.bytes.span)
-        place.setTimer(Self.answerChanges, due: timeline?.nextStep(after: turn.clock))
+        guard let kept = place.value else {
+            _ = teller.load(nil, format: place.format)
+            return try body()
+        }
+        try kept.withUnsafeBufferPointer { (bytes) throws(ProcessFailure) in
+            guard teller.load(bytes, format: place.format) else {
+                throw ProcessFailure("state", "the \(bytes.count) bytes stored for this subscription are damaged")
+            }
+            try body()
+        }
+    }
+
+    /// Publishes what has changed, and stores the history.
+    private func settle(
+        _ place: KeyState, _ turn: Turn, _ origin: SubscriptionTeller.Origin?
+    ) throws(ProcessFailure) {
+        let key = place.key
+        let hasAnswer = key.withUnsafeBufferPointer { teller.tell($0, at: turn.clock, origin) }
+        if hasAnswer {
+            if origin != nil, teller.disagreesWithStatus { metrics.disagreements.add() }
+            guard isUTF8(key) else {
+                throw ProcessFailure("key", "the key of a subscription must be its originalTransactionId as UTF-8")
+            }
+            publish(key, turn)
+        }
+        teller.stateBytes.withSpan { place.put($0) }
+        place.setTimer(Self.answerChanges, due: teller.nextStep)
     }
 
     /// A value if the answer differs from the published one, and the events since then. A purchase that gives the same
     /// answer as before is an event too.
-    private func tell(
-        _ now: Standing, _ state: inout SubscriptionState, _ key: [UInt8], _ turn: Turn, cause: Cause?
-    ) throws(ProcessFailure) {
-        guard let id = String(validating: key, as: UTF8.self) else {
-            throw ProcessFailure("key", "the key of a subscription must be its originalTransactionId as UTF-8")
+    private func publish(_ key: [UInt8], _ turn: Turn) {
+        if teller.hasNewValue {
+            let value = teller.value
+            turn.emit(Output.entitlements, key: key.span, value: value.span)
         }
-        var record = EntitlementRecord(
-            originalTransactionId: Text(id), environment: environment, entitlement: now.entitlement,
-            sequence: state.sequence + 1, asOf: turn.clock, cause: cause)
-        let before = state.told
-        let answer = record.answer
-        if answer == before?.answer {
-            record.sequence = state.sequence
-        } else {
-            state.sequence = record.sequence
-            turn.emit(Output.entitlements, key: key.span, value: record.value.span)
-        }
-        let events = now.events(since: before, told: cause?.signedDate ?? turn.clock)
-        for event in events {
-            let value = event.value(id: turn.nextID, record: record, before: before)
+        for number in teller.events.indices {
+            eventID.removeAll(keepingCapacity: true)
+            turn.appendNextID(to: &eventID)
+            let value = eventID.withUnsafeBufferPointer { id in
+                key.withUnsafeBufferPointer { teller.eventValue(number, id: id, $0) }
+            }
             turn.emit(Output.events, key: key.span, value: value.span)
         }
-        state.told = now.told(after: before, events, answer: answer)
-        let account = now.entitlement.appAccountToken
-        if let old = before?.account, old != account { bind(old, key, nil, turn) }
-        if let account, answer != before?.answer { bind(account, key, record.accountValue, turn) }
+        if let account = teller.accountLeft { bind(account, key, isLeft: true, turn) }
+        if let account = teller.accountBound { bind(account, key, isLeft: false, turn) }
     }
 
-    /// nil: the subscription no longer belongs to the account.
-    private func bind(_ token: Text, _ originalTransactionId: [UInt8], _ value: [UInt8]?, _ turn: Turn) {
-        let key = token.bytes + [UInt8(ascii: "|")] + originalTransactionId
-        let partition = Partitioner.partition(of: token.bytes, count: definition.partitions)
-        if let value {
-            turn.emit(Output.accounts, key: key.span, value: value.span, partition: partition)
-        } else {
+    /// - Parameter isLeft: the subscription no longer belongs to the account.
+    private func bind(_ account: TextPlace, _ originalTransactionId: [UInt8], isLeft: Bool, _ turn: Turn) {
+        var key: [UInt8] = []
+        swap(&key, &accountKey)
+        key.removeAll(keepingCapacity: true)
+        key.append(contentsOf: account.bytes)
+        let partition = Partitioner.partition(of: key, count: definition.partitions)
+        key.append(UInt8(ascii: "|"))
+        key.append(contentsOf: originalTransactionId)
+        if isLeft {
             turn.emit(Output.accounts, key: key.span, value: nil, partition: partition)
+        } else {
+            let value = teller.accountValue
+            turn.emit(Output.accounts, key: key.span, value: value.span, partition: partition)
+        }
+        swap(&key, &accountKey)
+    }
+
+    private func isUTF8(_ bytes: [UInt8]) -> Bool {
+        do {
+            _ = try UTF8Span(validating: bytes.span)
+            return true
+        } catch {
+            return false
         }
     }
+}
 
-    /// Compares Apple's own status with ours; they should be equal if Apple's is the newest.
-    private func compare(_ reading: NotificationReading, with facts: Facts, _ timeline: Timeline) {
-        guard let status = reading.status, let signed = reading.signedDate,
-            let info = reading.facts.renewalInfos.last, facts.renewalInfos.last == info
-        else { return }
-        if timeline.agrees(withStatus: status, at: signed) == false { metrics.disagreements.add() }
-    }
+extension UnsafeBufferPointer<UInt8> {
+    fileprivate func withSpan(_ body: (Span<UInt8>) -> Void) { body(Span(_unsafeElements: self)) }
 }

@@ -51,13 +51,13 @@ public final class EntitlementsPromotion: PromotionRules {
     }
 
     public func state(_ state: [UInt8], format: UInt8, of key: [UInt8], after value: [UInt8]?) -> [UInt8] {
+        guard let value else { return state }
+        // The rules and the environment do not matter: nothing is told.
+        var teller = SubscriptionTeller(
+            EntitlementRules(apps: [], leeway: 0, environment: .production), .production)
         // A state that cannot be read goes to the dead letters when its next notification arrives, as it would have
         // before.
-        guard let value, var known = SubscriptionState(state, format: format) else { return state }
-        let sequence = Value(value).sequence
-        if known.sequence == sequence { return state }
-        known.sequence = sequence
-        return known.bytes
+        return teller.state(state, format: format, after: Value(value).sequence) ?? state
     }
 
     /// A value of `entitlements` as this worker writes it: the answer, followed by `sequence`, `asOf` and `cause`.

@@ -137,6 +137,25 @@ public struct JSONDocument: ~Copyable {
         return true
     }
 
+    /// Calls `body` with the name and the value of each member, in the order of the document: one pass for a reader who
+    /// wants many of them. Does nothing if `object` is not an object. The name is valid until the next `read`.
+    public func forEachMember(of object: Value, _ body: (_ name: UnsafeBufferPointer<UInt8>, _ value: Value) -> Void) {
+        guard tokens[object.token].kind == PERENNIAL_JSON_OBJECT_START else { return }
+        var token = object.token + 1
+        while tokens[token].kind == PERENNIAL_JSON_NAME {
+            let name = UnsafeBufferPointer(start: tokens[token].bytes, count: Int(tokens[token].length))
+            body(name, Value(token: token + 1))
+            token = lastToken(of: token + 1, in: tokens) + 1
+        }
+    }
+
+    /// The bytes of a string where they lie, without escapes: valid until the next `read`. nil if the value is not a
+    /// string.
+    public func unsafeString(_ value: Value) -> UnsafeBufferPointer<UInt8>? {
+        guard tokens[value.token].kind == PERENNIAL_JSON_STRING else { return nil }
+        return UnsafeBufferPointer(start: tokens[value.token].bytes, count: Int(tokens[value.token].length))
+    }
+
     public func firstElement(of array: Value) -> Value? {
         guard tokens[array.token].kind == PERENNIAL_JSON_ARRAY_START else { return nil }
         return elementAt(array.token + 1)

@@ -15,8 +15,23 @@ public struct JSONWriter {
         bytes.reserveCapacity(capacity)
     }
 
+    /// Empties it. It keeps its memory for the next document.
+    public mutating func removeAll() {
+        precondition(innermost == nil, "all containers are closed")
+        bytes.removeAll(keepingCapacity: true)
+        needsComma = false
+    }
+
     public mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows {
         try container(.object, UInt8(ascii: "{"), UInt8(ascii: "}"), body)
+    }
+
+    /// An object whose members are JSON already: `"name":value`, separated by commas; the caller must make sure of that.
+    public mutating func object(of members: UnsafeBufferPointer<UInt8>) {
+        object { json in
+            json.bytes.append(contentsOf: members)
+            json.needsComma = true
+        }
     }
 
     public mutating func array(_ body: (inout JSONWriter) throws -> Void) rethrows {
@@ -61,6 +76,11 @@ public struct JSONWriter {
     public mutating func string(utf8 value: [UInt8]) {
         beginValue()
         quote(value.span)
+    }
+
+    public mutating func string(utf8 value: UnsafeBufferPointer<UInt8>) {
+        beginValue()
+        quote(value)
     }
 
     /// Inlined, so that the digits are not written by generic code.
@@ -120,8 +140,19 @@ public struct JSONWriter {
         if let value { string(utf8: value) } else { null() }
     }
 
+    /// nil is null.
+    public mutating func member(_ name: StaticString, utf8 value: UnsafeBufferPointer<UInt8>?) {
+        self.name(name)
+        if let value { string(utf8: value) } else { null() }
+    }
+
     /// Writes a value that is JSON already, unchanged; the caller must make sure that it is one value.
     public mutating func json(_ value: [UInt8]) {
+        beginValue()
+        bytes.append(contentsOf: value)
+    }
+
+    public mutating func json(_ value: UnsafeBufferPointer<UInt8>) {
         beginValue()
         bytes.append(contentsOf: value)
     }
@@ -199,11 +230,11 @@ public struct JSONWriter {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    private mutating func quote(_ text: Span<UInt8>) {
+    private mutating func quote(_ text: Span<UInt8>) { text.withUnsafeBufferPointer { quote($0) } }
+
+    private mutating func quote(_ text: UnsafeBufferPointer<UInt8>) {
         bytes.append(UInt8(ascii: "\""))
-        text.withUnsafeBufferPointer { text in
-            if Self.needsEscape(text) { escape(text) } else { bytes.append(contentsOf: text) }
-        }
+        if Self.needsEscape(text) { escape(text) } else { bytes.append(contentsOf: text) }
         bytes.append(UInt8(ascii: "\""))
     }
 

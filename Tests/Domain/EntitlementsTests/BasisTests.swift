@@ -2,6 +2,7 @@ import Notices
 import Testing
 
 @testable import Entitlements
+@testable import SubscriptionHistory
 
 @Suite struct `The basis of an answer` {
     private func rule(_ timeline: Timeline, _ instant: Int64) -> String { timeline.basis(at: instant).rule.rawValue }
@@ -143,11 +144,11 @@ import Testing
     }
 
     @Test func `is found of the longest life at once`() throws {
-        let life = (1...Int64(Facts.limitPurchases)).map {
+        let life = (1...Int64(History.limitPurchases)).map {
             told("DID_RENEW", at: d(30 * ($0 - 1)), period($0), renewal(1, at: d(30 * $0)))
         }
         let timeline = try #require(Timeline(try facts(life), rules()))
-        let now = d(30 * Int64(Facts.limitPurchases)) - 1
+        let now = d(30 * Int64(History.limitPurchases)) - 1
         let clock = ContinuousClock()
         let taken = clock.measure { #expect(timeline.basis(at: now).stateSince == d(0)) }
         // This takes a few milliseconds. An algorithm that looks at all rows for each row takes minutes.

@@ -1,9 +1,11 @@
+import Contract
 import Notices
 import Testing
 
 import struct MakeBelieve.Chance
 
 @testable import Entitlements
+@testable import SubscriptionHistory
 
 @Suite struct `Facts as bytes` {
     @Test(arguments: 0..<100 as Range<UInt64>)
@@ -16,7 +18,7 @@ import struct MakeBelieve.Chance
         #expect(try facts(records.reversed()).encoded == bytes, "seed \(seed)")
     }
 
-    @Test func `of nothing are nothing`() { #expect(Facts(encoded: Facts().encoded) == Facts() && Facts().isEmpty) }
+    @Test func `of nothing are nothing`() { #expect(Facts(encoded: Facts().encoded) == Facts()) }
 
     @Test func `keep every member`() throws {
         let row = bought(
@@ -45,21 +47,22 @@ import struct MakeBelieve.Chance
         #expect(Facts(encoded: known.encoded) == known && known.purchases[0].transaction.id == TransactionId(Text(id)))
     }
 
-    /// Another build must be able to read the stored state: if the bytes change, `SubscriptionState.format` must change.
+    /// Another build must be able to read the stored state: if the bytes change, `SubscriptionTeller.format` must change.
     @Test func `of a state are those of the format's number`() throws {
-        #expect(SubscriptionState.format == 1)
+        #expect(SubscriptionTeller.format == 1)
         let row = bought(
             "2000000123456789", d(0), d(30),
             "'subscriptionGroupIdentifier':'g','appAccountToken':'t','offerType':2,'offerIdentifier':'o','price':9990,"
                 + "'currency':'EUR'")
-        var state = SubscriptionState()
-        state.facts = try facts([
+        let known = try facts([
             told("SUBSCRIBED", "INITIAL_BUY", at: d(0), row, renewal(1, at: d(30))),
             told("DID_FAIL_TO_RENEW", "GRACE_PERIOD", at: d(30), row, failing(d(30), grace: d(46)), status: 4),
         ])
-        state.sequence = 7
-        let standing = try #require(Timeline(state.facts, rules())?.standing(at: d(31)))
-        state.told = standing.told(after: nil, [], answer: 0x0102_0304_0506_0708)
+        let timeline = try #require(Timeline(known, rules()))
+        var state = ByteWriter()
+        state.signed(7)
+        state.byte(1)
+        timeline.standing(at: d(31)).told(after: nil, [], answer: 0x0102_0304_0506_0708).write(to: &state)
         let digits = Array(
             ("0e01bf0201000102030405060708ef8df68a8de5f80559bd93887a4923fbd6b3707bf4b856ed959aa387d5dfc6"
                 + "03017480c0cb9582670100081b4175746f2d52656e657761626c6520537562736372697074696f6e0f636f6d2e"
@@ -69,9 +72,16 @@ import struct MakeBelieve.Chance
         let kept = stride(from: 0, to: digits.count, by: 2).map { index in
             UInt8(String(decoding: digits[index..<(index + 2)], as: UTF8.self), radix: 16)!
         }
-        #expect(state.bytes == kept)
-        #expect(SubscriptionState(kept) == state)
-        #expect(SubscriptionState(kept, format: 2) == nil)
+        withExtendedLifetime(timeline) {}
+        #expect(state.bytes + known.encoded == kept)
+        #expect(Facts(bytes: Array(kept[state.bytes.count...])) == known)
+        var teller = SubscriptionTeller(rules(), .production)
+        for format in [UInt8(1), 2] {
+            let isRead = kept.withUnsafeBufferPointer { teller.load($0, format: format) }
+            #expect(isRead == (format == 1))
+        }
+        // All of it is read: another sequence is all that changes.
+        #expect(teller.state(kept, format: 1, after: 8) == [16] + kept.dropFirst())
     }
 
     /// Of realistic size: ids of 16 digits, and a failed payment now and then.
@@ -148,9 +158,22 @@ import struct MakeBelieve.Chance
         }
         for _ in 0..<3_000 {
             let noise =
-                [Facts.codingVersion, UInt8(chance.below(4))]
+                [History.codingVersion, UInt8(chance.below(4))]
                 + (0..<chance.below(60)).map { _ in UInt8(chance.below(256)) }
             _ = Facts(encoded: noise)
+        }
+    }
+
+    /// No value could follow it.
+    @Test func `with the greatest sequence are refused`() {
+        for (sequence, isValid) in [(Int64.max, false), (.max - 1, true), (0, true), (-1, false)] {
+            var writer = ByteWriter()
+            writer.signed(sequence)
+            writer.byte(0)
+            let state = writer.bytes + Facts().bytes
+            var teller = SubscriptionTeller(rules(), .production)
+            let isRead = state.withUnsafeBufferPointer { teller.load($0, format: 1) }
+            #expect(isRead == isValid, "\(sequence)")
         }
     }
 

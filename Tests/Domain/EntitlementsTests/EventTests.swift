@@ -10,7 +10,10 @@ private func events(
     var more = known
     for record in after { more.merge(try reading(record).facts) }
     let now = try #require(Timeline(more, rules()))
-    let was = Timeline(known, rules())?.standing(at: first).told(after: nil, [], answer: 0)
+    // What was told refers to its timeline.
+    let earlier = Timeline(known, rules())
+    defer { withExtendedLifetime(earlier) {} }
+    let was = earlier?.standing(at: first).told(after: nil, [], answer: 0)
     return now.standing(at: second).events(since: was, told: told ?? second)
         .map { "\($0.kind.rawValue) \(days($0.at))" }
 }
@@ -221,6 +224,8 @@ private let refundedNow = told("REFUND", at: d(12), period(1, "'revocationDate':
 private struct Telling {
     private var facts = Facts()
     private var told: Told?
+    /// What was told refers to it.
+    private var tellingTimeline: Timeline?
     private(set) var events: [String] = []
 
     /// - Parameter steps: when a record comes, and the record; nil: only the clock moves.
@@ -248,6 +253,7 @@ private struct Telling {
         let standing = timeline.standing(at: clock)
         let new = standing.events(since: told, told: signed)
         told = standing.told(after: told, new, answer: 0)
+        tellingTimeline = timeline
         events += new.map { "\($0.kind.rawValue) \(days($0.at))" }
     }
 }

@@ -56,7 +56,7 @@ private let toldElsewhere = [
     "price-without-consent": "in the documents every price increase asks for consent",
 ]
 
-private func merged(_ readings: [NotificationReading]) -> Facts {
+private func merged(_ readings: [Reading]) -> Facts {
     readings.reduce(into: Facts()) { $0.merge($1.facts) }
 }
 

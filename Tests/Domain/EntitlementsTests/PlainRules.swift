@@ -7,6 +7,7 @@ import JSON
 import Notices
 
 @testable import Entitlements
+@testable import SubscriptionHistory
 
 struct PlainRules {
     struct Row {

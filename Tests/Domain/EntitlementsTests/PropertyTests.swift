@@ -149,12 +149,16 @@ import struct MakeBelieve.Chance
         var chance = Chance(seed: 6_000 + seed)
         var known = Facts()
         var before: Told?
+        // What was told refers to its timeline.
+        var timelines: [Timeline] = []
         for record in notifications(8, &chance) {
             known.merge(try reading(record).facts)
             let now = d(chance.below(200)) + chance.below(3) * hour
-            guard let after = Timeline(known, rules())?.standing(at: now) else { continue }
+            guard let timeline = Timeline(known, rules()) else { continue }
+            timelines.append(timeline)
+            let after = timeline.standing(at: now)
             let events = after.events(since: before, told: now)
-            let state = after.entitlement.state
+            let state = after.answer.state
             if state != before?.state, let kind = Self.ends[state] {
                 #expect(
                     events.contains { kind.contains($0.kind) },
@@ -162,6 +166,7 @@ import struct MakeBelieve.Chance
             }
             before = after.told(after: before, events, answer: 0)
         }
+        withExtendedLifetime(timelines) {}
     }
 
     private static let ends: [Entitlement.State: Set<EntitlementEvent.Kind>] = [

@@ -6,6 +6,7 @@ import Notices
 import Testing
 
 @testable import Entitlements
+@testable import SubscriptionHistory
 
 let hour: Int64 = 3_600_000
 /// Midnight UTC, this many days after the 1st of January 2026. Periods of these tests last 30 days.
@@ -106,12 +107,28 @@ func told(
     return record.replacing("'", with: "\"")
 }
 
-func reading(_ record: String) throws -> NotificationReading { try reading(Array(record.utf8)) }
+/// What one record says.
+struct Reading {
+    let facts: Facts
+    let hasUnusableTransaction: Bool
+    let signedDate: Int64?
+    let status: Int64?
+}
 
-func reading(_ record: [UInt8]) throws -> NotificationReading {
+func reading(_ record: String) throws -> Reading { try reading(Array(record.utf8)) }
+
+func reading(_ record: [UInt8]) throws -> Reading {
     var document = JSONDocument()
     try document.read(record.span)
-    return NotificationReading(document)
+    let reader = NoticeReader()
+    let news = reader.read(document)
+    let facts = Facts(news)
+    withExtendedLifetime(reader) {}
+    #expect(facts == NotificationReading(document).facts)
+    #expect(news.isEmpty == facts.isEmpty)
+    return Reading(
+        facts: facts, hasUnusableTransaction: news.hasUnusableTransaction, signedDate: news.signedDate,
+        status: news.status)
 }
 
 func facts(_ records: [String]) throws -> Facts {
@@ -144,15 +161,74 @@ extension Timeline {
 }
 
 extension Facts {
-    /// The part of a state that is the facts.
+    /// The part of a state that is the facts, each row written from its values.
     var encoded: [UInt8] {
-        var writer = ByteWriter()
-        write(to: &writer)
-        return writer.bytes
+        withHistory { history in
+            var writer = ByteWriter()
+            history.write(to: &writer, copiesKept: false)
+            return writer.bytes
+        }
     }
 
-    init?(encoded: [UInt8]) {
-        var reader = ByteReader(encoded)
-        self.init(&reader)
+    init?(encoded: [UInt8]) { self.init(bytes: encoded) }
+
+    var isEmpty: Bool { self == Facts() }
+
+    /// Without their texts.
+    var renewalInfos: [RenewalRow] { withHistory { Array($0.renewals.values) } }
+    var introOfferUsed: Bool { withHistory { $0.introOfferUsed } }
+    /// True if purchases were forgotten.
+    var isTruncated: Bool { withHistory { $0.isTruncated } }
+}
+
+/// A row of a timeline.
+struct SeenRow {
+    let id: TransactionId
+    let start: Int64
+    let end: Int64?
+    let isOneTime: Bool
+    let firstSigned: Int64
+    /// The signing dates of the renewal infos about it.
+    let infos: [Int64]
+}
+
+extension Timeline {
+    var rows: [SeenRow] {
+        course.rows.indices.map { place in
+            let row = course.rows[place]
+            return SeenRow(
+                id: row.id.copy, start: row.start, end: row.end, isOneTime: row.isOneTime,
+                firstSigned: row.firstSigned, infos: course.renewals(of: row).map(\.version.signedDate))
+        }
+    }
+
+    func place(at instant: Int64) -> Int { course.place(at: instant) }
+    func nextStep(after instant: Int64) -> Int64? { course.nextStep(after: instant) }
+    func agrees(withStatus status: Int64, at instant: Int64) -> Bool? {
+        course.agrees(withStatus: status, at: instant)
+    }
+
+    /// Valid as long as the timeline.
+    func standing(at instant: Int64) -> Standing { course.standing(at: instant) }
+}
+
+extension Course {
+    fileprivate func renewals(of row: Row) -> [RenewalRow] {
+        history.renewals.indices.filter { owner(of: history.renewals[$0]).map { rows[$0].id == row.id } ?? false }
+            .map { history.renewals[$0] }
+    }
+}
+
+extension Standing {
+    func events(since before: Told?, told: Int64) -> [EntitlementEvent] {
+        var events = Scratch<EntitlementEvent>()
+        addEvents(since: before, told: told, to: &events)
+        return Array(events.values)
+    }
+
+    func told(after before: Told?, _ events: [EntitlementEvent], answer: UInt64) -> Told {
+        var list = Scratch<EntitlementEvent>()
+        for event in events { list.append(event) }
+        return told(after: before, list, answer: answer)
     }
 }

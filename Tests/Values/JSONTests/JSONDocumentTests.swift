@@ -116,6 +116,23 @@ private let nested = #" {"a" : [1, -2.50, "x\u00e9", {"b":{}, "c":[ ]} , true] ,
     }
 
     /// Five strings, short and long, each with an escape before it, after it or nowhere.
+    @Test func `gives all members of an object in one pass, and none of other values`() throws {
+        let document = try flat(#"{"a":[{"x":1}],"b\n":"t\"","":{"a":{"y":2}},"d":-3}"#)
+        var seen: [String] = []
+        document.forEachMember(of: document.root) { name, value in
+            let string = document.unsafeString(value).map { String(decoding: $0, as: UTF8.self) } ?? "none"
+            seen.append("\(String(decoding: name, as: UTF8.self)) \(document.rawText(value)) \(string)")
+        }
+        #expect(
+            seen == [
+                #"a [{"x":1}] none"#, "b\n " + #""t\"" t""#, #" {"a":{"y":2}} none"#, "d -3 none",
+            ])
+        for text in ["[1,2]", "7", #""s""#, "null", "{}"] {
+            let other = try flat(text)
+            other.forEachMember(of: other.root) { _, _ in Issue.record("\(text) has no members") }
+        }
+    }
+
     @Test func `takes the escapes out of the strings that have some, and leaves the others as they are`() throws {
         let long = String(repeating: "0123456789", count: 9)
         let parts = [

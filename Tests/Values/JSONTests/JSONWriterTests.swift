@@ -29,6 +29,30 @@ private func text(_ write: (inout JSONWriter) -> Void) -> String {
         #expect(written == #"{"a":1,"b":[-2,{},[],null],"c":true,"d":null,"e":"f"}"#)
     }
 
+    @Test func `writes another document into the same memory`() {
+        var writer = JSONWriter()
+        for number in 0..<3 {
+            writer.removeAll()
+            writer.object { $0.member("a", number) }
+            #expect(String(decoding: writer.bytes, as: UTF8.self) == "{\"a\":\(number)}")
+        }
+    }
+
+    @Test func `writes texts, values and members that lie elsewhere`() {
+        let written = text { writer in
+            writer.array { list in
+                Array("a\"\n".utf8).withUnsafeBufferPointer { list.string(utf8: $0) }
+                Array(#"{"b":[]}"#.utf8).withUnsafeBufferPointer { list.json($0) }
+                Array(#""c":1,"d":2"#.utf8).withUnsafeBufferPointer { list.object(of: $0) }
+                list.object { object in
+                    Array("f".utf8).withUnsafeBufferPointer { object.member("e", utf8: $0) }
+                    object.member("g", utf8: nil as UnsafeBufferPointer<UInt8>?)
+                }
+            }
+        }
+        #expect(written == #"["a\"\n",{"b":[]},{"c":1,"d":2},{"e":"f","g":null}]"#)
+    }
+
     @Test func `escapes what JSON demands and nothing else`() {
         #expect(
             text { $0.string("\"\\\n\r\t\u{0}\u{1f}/é😀\u{2028}") } == "\"\\\"\\\\\\n\\r\\t\\u0000\\u001f/é😀\u{2028}\"")

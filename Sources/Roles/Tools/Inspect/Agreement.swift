@@ -4,7 +4,6 @@ import Contract
 import Entitlements
 import JSON
 import Log
-import Notices
 
 /// The last record of one key in `entitlements`.
 struct PublishedValue: Sendable, Equatable {
@@ -64,13 +63,9 @@ enum Agreement: Sendable, Equatable {
         _ published: PublishedValue?, _ fold: SubscriptionFold, _ rules: EntitlementRules, id: String,
         _ environment: Contract.Environment
     ) {
-        func json(_ entitlement: Entitlement) -> JSONValue {
-            let record = EntitlementRecord(
-                originalTransactionId: Text(id), environment: environment, entitlement: entitlement, sequence: 0,
-                asOf: 0,
-                cause: nil)
+        func json(_ timeline: Timeline, at instant: Int64) -> JSONValue {
             // This program has just written these bytes.
-            return (try? JSONValue.read(record.value)) ?? .null
+            (try? JSONValue.read(timeline.record(of: id, environment, at: instant))) ?? .null
         }
         guard let clock = fold.clock, let timeline = Timeline(fold.facts(), rules) else {
             self = published == nil ? .nothing : .unfounded
@@ -80,14 +75,14 @@ enum Agreement: Sendable, Equatable {
             self = .absent
             return
         }
-        let differences = Self.differences(published.json, json(timeline.entitlement(at: clock)))
+        let differences = Self.differences(published.json, json(timeline, at: clock))
         if differences.isEmpty {
             self = .same
             return
         }
         let known = fold.told.filter(published.restsOn)
         if let asOf = published.asOf, let then = Timeline(fold.facts(where: published.restsOn), rules),
-            Self.differences(published.json, json(then.entitlement(at: asOf))).isEmpty
+            Self.differences(published.json, json(then, at: asOf)).isEmpty
         {
             self = .behind(notifications: fold.told.count - known.count)
         } else if let made = published.rules, made != rules.fingerprint {

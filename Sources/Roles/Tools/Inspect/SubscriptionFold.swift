@@ -18,6 +18,7 @@ struct ToldNotification: Sendable {
     let subtype: String?
     let signedDate: Int64?
     let source: String?
+    /// A few hundred bytes: much less than the record.
     let facts: Facts
     /// The partition's clock when it was read.
     let clock: Int64
@@ -44,7 +45,7 @@ struct ToldNotification: Sendable {
 
     /// Whether this notification was the first with this version.
     func tells(_ version: Version) -> Bool {
-        facts.purchases.contains { $0.version == version } || facts.renewalInfos.contains { $0.version == version }
+        facts.contains(version)
     }
 }
 

@@ -22,7 +22,7 @@ extension SubscriptionReport {
                     place.member("asOf", orNull: clock)
                 }
             }
-            report.member("entitlement", json: answer.map { record(of: $0) })
+            report.member("entitlement", json: answer?.record)
             writeReasons(&report)
             report.name("content")
             report.array { list in for item in content { list.object { Self.write(item, to: &$0) } } }
@@ -40,14 +40,6 @@ extension SubscriptionReport {
             report.object { writePublished(&$0) }
         }
         return String(decoding: writer.bytes, as: UTF8.self)
-    }
-
-    /// Like a record of `entitlements`, without the members that depend on how the value was reached.
-    private func record(of answer: Answer) -> [UInt8] {
-        EntitlementRecord(
-            originalTransactionId: Text(id), environment: environment, entitlement: answer.entitlement, sequence: 0,
-            asOf: answer.instant, cause: nil
-        ).accountValue
     }
 
     private func writeReasons(_ report: inout JSONWriter) {

@@ -20,6 +20,8 @@ struct SubscriptionReport: Sendable {
 
         let instant: Int64
         let entitlement: Entitlement
+        /// Like a record of `entitlements`, without the members that depend on how the value was reached.
+        let record: [UInt8]
         let basis: Timeline.Basis
         let purchases: [Timeline.Purchase]
         /// Changes that happen without new notifications.
@@ -40,8 +42,9 @@ struct SubscriptionReport: Sendable {
             }
         }
 
-        init(_ timeline: Timeline, at instant: Int64) {
+        init(_ timeline: Timeline, of id: String, _ environment: Contract.Environment, at instant: Int64) {
             self.instant = instant
+            record = timeline.record(of: id, environment, at: instant)
             entitlement = timeline.entitlement(at: instant)
             basis = timeline.basis(at: instant)
             purchases = timeline.purchases
@@ -143,7 +146,7 @@ extension SubscriptionReport {
         self.position = position
         self.clock = clock
         isAsked = run.query.instant != nil
-        answer = timeline.map { Answer($0, at: instant) }
+        answer = timeline.map { Answer($0, of: id, run.names.environment, at: instant) }
         content =
             timeline.map { ContentAnswer.answers(run.query.published, $0.entitlement(at: instant), at: instant) }
             ?? []

@@ -46,19 +46,37 @@ enum MeasuredWorker: String, Sendable {
 }
 
 func entitlementsState(end: Int64) -> [UInt8] {
+    state(after: Notifications.history(end: end), from: end - Int64(Notifications.periods) * period)
+}
+
+/// What the worker keeps after these records, of which each begins a period.
+func state(after records: [[UInt8]], from start: Int64) -> [UInt8] {
+    var teller = SubscriptionTeller(benchRules, .production)
     var json = JSONDocument()
-    var facts = Facts()
-    for text in Notifications.history(end: end) {
+    var kept: [UInt8]?
+    for (number, text) in records.enumerated() {
         guard (try? json.read(text.span)) != nil else { preconditionFailure("the template is not JSON") }
-        facts.merge(NotificationReading(json).facts)
+        teller.read(json)
+        let isTold = withKept(kept, &teller) { teller in
+            teller.mergeNews() && tell(&teller, at: start + Int64(number) * period)
+        }
+        precondition(isTold, "each period is news")
+        kept = Array(teller.stateBytes)
     }
-    var state = SubscriptionState()
-    state.sequence = Int64(Notifications.periods)
-    state.facts = facts
-    if let standing = Timeline(facts, benchRules)?.standing(at: Notifications.lastNews(end: end)) {
-        state.told = standing.told(after: nil, [], answer: 0)
+    return kept ?? []
+}
+
+/// Loads what is kept, which stays where it is while `body` uses it.
+func withKept(_ kept: [UInt8]?, _ teller: inout SubscriptionTeller, _ body: (inout SubscriptionTeller) -> Bool) -> Bool
+{
+    guard let kept else { return teller.load(nil, format: SubscriptionTeller.format) && body(&teller) }
+    return kept.withUnsafeBufferPointer { teller.load($0, format: SubscriptionTeller.format) && body(&teller) }
+}
+
+func tell(_ teller: inout SubscriptionTeller, at clock: Int64) -> Bool {
+    Notifications.key.withUnsafeBufferPointer {
+        teller.tell($0, at: clock, SubscriptionTeller.Origin(partition: 11, offset: 100_000))
     }
-    return state.bytes
 }
 
 /// Records of a worker's changelog, as written by a worker that knows every subscription.

@@ -130,11 +130,11 @@ struct Notifications {
     /// The partition of the record's key.
     func partition(of count: Int32) -> Int32 { Partitioner.partition(of: key.span, count: count) }
 
-    /// The twelve records of a subscription whose twelfth period ends then.
-    static func history(end: Int64) -> [[UInt8]] {
+    /// The records of a subscription whose last period ends then.
+    static func history(end: Int64, periods: Int = Self.periods) -> [[UInt8]] {
         (0..<periods).map { row in
             let start = end + Int64(row - periods) * period
-            var text = Form(row: row, from: start).bytes
+            var text = Form(row: row - periods + Self.periods, from: start).bytes
             for place in places(of: "DDDDDDDDDDDDD", in: text) { write(Int(start), digits: 13, at: place, in: &text) }
             write("one", at: places(of: "WWW", in: text), in: &text)
             return text
@@ -182,7 +182,7 @@ struct Notifications {
 
         /// - Parameter end: nil: the period has the usual length.
         init(row: Int, from start: Int64, to end: Int64? = nil, isPurchase: Bool = false) {
-            var text = template.replacing("RR", with: "\(10 + row)")
+            var text = template.replacing("0RR", with: "\(400 + row)")
             if isPurchase {
                 text = text.replacing(#""DID_RENEW","subtype":null"#, with: #""SUBSCRIBED","subtype":"INITIAL_BUY""#)
                     .replacing(#""transactionReason":"RENEWAL""#, with: #""transactionReason":"PURCHASE""#)

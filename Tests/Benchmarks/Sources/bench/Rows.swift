@@ -19,6 +19,9 @@ struct Row: Sendable {
             name: "log", summary: "a worker's loop over the log's interface against the same loop over its clients",
             measure: measureLog),
         Row(
+            name: "domain", summary: "the domain of entitlements alone, its allocations, and long lives",
+            measure: measureDomain),
+        Row(
             name: "worker-memory", summary: "a worker on one core, its log and its state in memory",
             measure: measureWorkerInMemory),
         Row(

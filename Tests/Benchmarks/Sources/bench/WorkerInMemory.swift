@@ -8,7 +8,6 @@ import JSON
 import KafkaTestKit
 import Log
 import MemoryLog
-import Notices
 import Platform
 import Runtime
 import Store
@@ -152,6 +151,7 @@ struct DomainWork: ~Copyable {
 
     private var notifications = Notifications()
     private var json = JSONDocument()
+    private var teller = SubscriptionTeller(benchRules, .production)
     private let known = entitlementsState(end: Notifications.usualEnd)
 
     /// Reads a renewal and the stored state, and writes all results.
@@ -159,28 +159,29 @@ struct DomainWork: ~Copyable {
         notifications.make(0, of: 0)
         let value = notifications.value
         try json.read(value.span)
-        let reading = NotificationReading(json)
-        guard var state = SubscriptionState(known) else { throw NotInTime("a state", limit: .zero) }
-        state.facts.merge(reading.facts)
-        guard let timeline = Timeline(state.facts, benchRules) else { throw NotInTime("a timeline", limit: .zero) }
-        let now = timeline.standing(at: notifications.timestamp)
-        let record = EntitlementRecord(
-            originalTransactionId: Text(notifications.key), environment: .production, entitlement: now.entitlement,
-            sequence: 13, asOf: notifications.timestamp, cause: Cause(reading, partition: 11, offset: 100_000))
-        let answer = record.answer
-        guard answer != state.told?.answer, timeline.nextStep(after: notifications.timestamp) != nil else {
-            throw NotInTime("a change", limit: .zero)
-        }
-        var made = Made()
-        made.account = record.accountValue.count
-        made.entitlement = record.value.count
-        let events = now.events(since: state.told, told: notifications.timestamp)
-        for event in events { made.event += event.value(id: "11-100000-1", record: record, before: state.told).count }
-        state.told = now.told(after: state.told, events, answer: answer)
-        made.state = state.bytes.count
-        return made
+        teller.read(json)
+        let clock = notifications.timestamp
+        let isTold = withKept(known, &teller) { $0.mergeNews() && tell(&$0, at: clock) }
+        guard isTold, teller.hasNewValue, teller.nextStep != nil else { throw NotInTime("a change", limit: .zero) }
+        return makeOutputs(&teller)
     }
 }
+
+/// Writes what is left to write, as the worker does.
+func makeOutputs(_ teller: inout SubscriptionTeller) -> DomainWork.Made {
+    var made = DomainWork.Made()
+    if teller.hasNewValue { made.entitlement = teller.value.count }
+    if teller.accountBound != nil { made.account = teller.accountValue.count }
+    for number in teller.events.indices {
+        eventID.withUTF8Buffer { id in
+            Notifications.key.withUnsafeBufferPointer { made.event += teller.eventValue(number, id: id, $0).count }
+        }
+    }
+    made.state = teller.stateBytes.count
+    return made
+}
+
+private let eventID: StaticString = "11-100000-1"
 
 func runBare(records: Int) throws -> RunFigures {
     var work = DomainWork()

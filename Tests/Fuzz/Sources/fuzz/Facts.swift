@@ -3,6 +3,7 @@
 import Contract
 import Entitlements
 import JSON
+import SubscriptionHistory
 
 /// Records, one per line: whatever they contain, their order does not matter, and there is an answer at any instant.
 let facts: Target = { bytes, count in
@@ -19,9 +20,13 @@ let facts: Target = { bytes, count in
     return 0
 }
 
-/// Bytes that are accepted as a state are a state that could have been written.
+/// Bytes that are accepted as a state are a state that could have been written. The worker hears a record about it, or says that it
+/// is damaged; it never stops.
 let state: Target = { bytes, count in
-    guard let known = kept(input(bytes, count)) else { return 0 }
+    let bytes = input(bytes, count)
+    hear(head + bytes)
+    hear(bytes)
+    guard let known = kept(bytes) else { return 0 }
     precondition(kept(encoded(known)) == known, "a state reads back as another")
     var twice = known
     precondition(!twice.merge(known) && twice == known, "a state has news for itself")
@@ -33,13 +38,46 @@ let state: Target = { bytes, count in
 private let head: [UInt8] = [0, 0]
 
 /// The facts of a state; nil: the bytes are none.
-private func kept(_ bytes: [UInt8]) -> Facts? { SubscriptionState(head + bytes)?.facts }
+private func kept(_ bytes: [UInt8]) -> Facts? { Facts(bytes: bytes) }
 
-private func encoded(_ facts: Facts) -> [UInt8] {
-    var state = SubscriptionState()
-    state.facts = facts
-    return Array(state.bytes.dropFirst(head.count))
+private func encoded(_ facts: Facts) -> [UInt8] { facts.bytes }
+
+/// Merges a record into a whole state. What is kept after that is read again, and has no news for the same record.
+private func hear(_ state: [UInt8]) {
+    var document = JSONDocument()
+    guard (try? document.read(news.span)) != nil else { preconditionFailure("the record is not JSON") }
+    for rules in rules {
+        var teller = SubscriptionTeller(rules, .production)
+        teller.read(document)
+        let after: [UInt8]? = state.withUnsafeBufferPointer { kept in
+            guard teller.load(kept, format: SubscriptionTeller.format), teller.mergeNews() else { return nil }
+            tell(&teller)
+            return Array(teller.stateBytes)
+        }
+        guard let after else { continue }
+        after.withUnsafeBufferPointer { kept in
+            // The greatest sequence is refused.
+            guard teller.load(kept, format: SubscriptionTeller.format) else { return }
+            precondition(!teller.mergeNews(), "a record is news twice")
+        }
+    }
 }
+
+private func tell(_ teller: inout SubscriptionTeller) {
+    let key = Array("2000".utf8)
+    key.withUnsafeBufferPointer { key in
+        teller.tell(key, at: World.now, SubscriptionTeller.Origin(partition: 0, offset: 1))
+        for number in teller.events.indices { _ = teller.eventValue(number, id: key, key) }
+    }
+    _ = teller.disagreesWithStatus
+}
+
+private let news = Array(
+    """
+    {"v":1,"notificationType":"EXPIRED","subtype":"VOLUNTARY","signedDate":150,"status":2,"transaction":{"transactionId":"a2",\
+    "purchaseDate":50,"expiresDate":150,"appAccountToken":"A","offerType":2,"offerIdentifier":"o","signedDate":51},\
+    "renewalInfo":{"autoRenewStatus":0,"autoRenewProductId":"p","renewalDate":100,"expirationIntent":1,"signedDate":1}}
+    """.utf8)
 
 private let rules: [EntitlementRules] = {
     let app = App(

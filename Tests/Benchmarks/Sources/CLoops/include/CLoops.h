@@ -64,6 +64,9 @@ typedef struct {
     int64_t note;
 } bench_worker_work;
 
+/// The heap allocations of this thread so far.
+int64_t bench_allocations(void);
+
 /// Processes exactly once, from a group's input to outputs with headers and a changelog with a note per partition and commit: all
 /// that a worker asks of Kafka, without any computing. Returns the CPU time from the first poll to the last commit in
 /// microseconds; -1 on failure.

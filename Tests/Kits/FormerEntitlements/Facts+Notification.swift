@@ -1,26 +1,26 @@
 // Reads a record of `notifications`.
 
 internal import Crypto
-public import JSON
-public import Notices
+internal import JSON
+internal import Notices
 internal import Records
 
 /// What one record says about the subscription that its key names.
-public struct NotificationReading: Sendable {
-    public let facts: Facts
+struct NotificationReading: Sendable {
+    let facts: Facts
     /// The record has a transaction that cannot be used: without an id or a purchase date, or a renewing one without an
     /// end. This is counted, because Apple does not send such transactions.
-    public let hasUnusableTransaction: Bool
-    public let notificationUUID: Text?
-    public let type: Text?
-    public let subtype: Text?
-    public let signedDate: Int64?
+    let hasUnusableTransaction: Bool
+    let notificationUUID: Text?
+    let type: Text?
+    let subtype: Text?
+    let signedDate: Int64?
     /// Apple's own status, which came with the renewal info.
-    public let status: Int64?
+    let status: Int64?
 
     /// - Parameter record: the document with the record's value. A member that is absent, null or of the wrong type is
     ///   ignored.
-    public init(_ record: borrowing JSONDocument) {
+    init(_ record: borrowing JSONDocument) {
         let signedDate = record.integer(.signedDate, of: record.root)
         let status = record.integer(.status, of: record.root)
         let info = record.object(.renewalInfo, of: record.root)

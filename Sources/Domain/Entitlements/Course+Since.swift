@@ -1,8 +1,8 @@
 // When the state of an answer began.
 
-import Notices
+import SubscriptionHistory
 
-extension Timeline {
+extension Course {
     /// Only as far as dates show it: nil if the state has not begun, or Apple has not dated it.
     func stateSince(at instant: Int64) -> Int64? {
         let place = place(at: instant)
@@ -13,12 +13,12 @@ extension Timeline {
         switch verdict.state {
         // These apply to the whole purchase: only the change itself has a date.
         case .revoked, .superseded:
-            since = (row.transaction.revocationDate ?? row.facts.firstUpgraded).map { max($0, row.start) }
+            since = (row.revocationDate ?? row.firstUpgraded).map { max($0, row.start) }
         // Before the continuous access began there was another state, or nothing.
         case .active, .grace, .owned: since = max(beginning(of: verdict.state, at: instant), row.since)
         case .billingRetry, .expired:
             // A customer who cancels or whose retry ends loses access earlier than by time alone.
-            let lost = [verdict.accessUntil, verdict.state == .expired ? row.retryEnded : nil].compactMap { $0 }
+            let lost = [verdict.accessUntil, verdict.state == .expired ? retryEnded(row) : nil].compactMap { $0 }
             since = lost.reduce(beginning(of: verdict.state, at: instant), max)
         }
         return since.flatMap { $0 <= instant ? $0 : nil }
@@ -33,26 +33,20 @@ extension Timeline {
             let next = place == current ? nil : rows[place + 1].start
             // A row that was replaced at once never counted.
             if next == row.start { continue }
-            if let next, row.transaction.isUpgraded || row.transaction.revocationDate != nil {
+            if let next, row.isUpgraded || row.revocationDate != nil {
                 // Until its fate took effect it was like any other row.
                 guard state == .active, row.endOrRevocation.map({ next <= $0 }) ?? true else { return beginning }
                 beginning = row.start
                 continue
             }
             let last = next.map { $0 - 1 } ?? instant
-            for boundary in (boundaries(of: row).filter { row.start < $0 && $0 <= last } + [row.start]).sorted(by: >) {
+            let boundaries = boundaries(of: row)
+            let within = boundaries.indices.compactMap { boundaries[$0] }.filter { row.start < $0 && $0 <= last }
+            for boundary in (within + [row.start]).sorted(by: >) {
                 guard verdict(of: row, at: boundary).state == state else { return beginning }
                 beginning = boundary
             }
         }
         return beginning
-    }
-}
-
-extension Row {
-    /// When Apple was first known to have stopped retrying; nil if it never retried, or there is no newer info.
-    fileprivate var retryEnded: Int64? {
-        guard let last = infos.lastIndex(where: isRetrying), last + 1 < infos.count else { return nil }
-        return infos[last + 1].version.signedDate
     }
 }

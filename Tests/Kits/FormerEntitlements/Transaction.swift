@@ -1,43 +1,43 @@
 // What signed payloads say about one purchase: only the members that an answer depends on.
 
-public import Notices
+internal import Notices
 
 /// A transaction as one payload shows it.
-public struct Transaction: Sendable, Hashable {
-    public struct Offer: Sendable, Hashable {
-        public var type: Int64
-        public var identifier: Text?
-        public var discount: Text?
+struct Transaction: Sendable, Hashable {
+    struct Offer: Sendable, Hashable {
+        var type: Int64
+        var identifier: Text?
+        var discount: Text?
     }
 
-    public struct Commitment: Sendable, Hashable {
-        public var period: Int64?
-        public var of: Int64?
-        public var endsAt: Int64?
-        public var price: Int64?
+    struct Commitment: Sendable, Hashable {
+        var period: Int64?
+        var of: Int64?
+        var endsAt: Int64?
+        var price: Int64?
     }
 
-    public let id: TransactionId
-    public let purchaseDate: Int64
-    public var expiresDate: Int64?
-    public var revocationDate: Int64?
-    public var isUpgraded = false
-    public var price: Int64?
+    let id: TransactionId
+    let purchaseDate: Int64
+    var expiresDate: Int64?
+    var revocationDate: Int64?
+    var isUpgraded = false
+    var price: Int64?
     var terms: Terms
     var particulars: Particulars?
 
-    public var type: Text? { terms.type }
-    public var bundleId: Text? { terms.bundleId }
-    public var productId: Text? { terms.productId }
-    public var subscriptionGroup: Text? { terms.subscriptionGroup }
+    var type: Text? { terms.type }
+    var bundleId: Text? { terms.bundleId }
+    var productId: Text? { terms.productId }
+    var subscriptionGroup: Text? { terms.subscriptionGroup }
     /// In lower case.
-    public var appAccountToken: Text? { terms.appAccountToken }
-    public var ownership: Text? { terms.ownership }
-    public var revocationType: Text? { terms.revocationType }
-    public var currency: Text? { terms.currency }
-    public var billingPlan: Text? { terms.billingPlan }
-    public var offer: Offer? { particulars?.offer }
-    public var commitment: Commitment? { particulars?.commitment }
+    var appAccountToken: Text? { terms.appAccountToken }
+    var ownership: Text? { terms.ownership }
+    var revocationType: Text? { terms.revocationType }
+    var currency: Text? { terms.currency }
+    var billingPlan: Text? { terms.billingPlan }
+    var offer: Offer? { particulars?.offer }
+    var commitment: Commitment? { particulars?.commitment }
 
     init(id: TransactionId, purchaseDate: Int64, _ terms: Terms) {
         self.id = id
@@ -124,12 +124,12 @@ final class Particulars: Sendable, Hashable {
 /// key, the key alone decides what exceeds the limit of a subscription, whatever came first.
 ///
 /// A value, although it is a class: facts and timelines share the instances that have not changed.
-public final class PurchaseFacts: Sendable, Hashable {
+final class PurchaseFacts: Sendable, Hashable {
     /// The content of an `EXPIRED` notification, and when Apple signed it.
-    public struct Expiry: Sendable, Hashable, Comparable {
-        public var signedDate: Int64
+    struct Expiry: Sendable, Hashable, Comparable {
+        var signedDate: Int64
         /// Empty if it was absent. A subtype longer than any of Apple's is cut off.
-        public let subtype: Text
+        let subtype: Text
 
         private static let limitSubtypeBytes = 40
 
@@ -139,20 +139,20 @@ public final class PurchaseFacts: Sendable, Hashable {
             self.subtype = isUsual ? subtype : Text(Array(subtype.bytes.prefix(Self.limitSubtypeBytes)))
         }
 
-        public static func < (left: Expiry, right: Expiry) -> Bool {
+        static func < (left: Expiry, right: Expiry) -> Bool {
             (left.signedDate, left.subtype) < (right.signedDate, right.subtype)
         }
     }
 
     /// The newest version, and its content.
-    public let version: Version
-    public let transaction: Transaction
+    let version: Version
+    let transaction: Transaction
     /// The earliest signing date of all versions.
-    public let firstSigned: Int64
+    let firstSigned: Int64
     /// The earliest signing date of the versions that are marked as upgraded.
-    public let firstUpgraded: Int64?
+    let firstUpgraded: Int64?
     /// The greatest known one.
-    public let expiry: Expiry?
+    let expiry: Expiry?
     /// From the heaviest version: the bytes of its texts plus an estimate for the rest. Used for the limit.
     let weight: Int
 
@@ -193,14 +193,14 @@ public final class PurchaseFacts: Sendable, Hashable {
             expiry: [expiry, other.expiry].compactMap { $0 }.max(), leastWeight: max(weight, other.weight))
     }
 
-    public static func == (left: PurchaseFacts, right: PurchaseFacts) -> Bool {
+    static func == (left: PurchaseFacts, right: PurchaseFacts) -> Bool {
         left === right
             || left.version == right.version && left.firstSigned == right.firstSigned
                 && left.firstUpgraded == right.firstUpgraded && left.expiry == right.expiry
                 && left.weight == right.weight && left.transaction == right.transaction
     }
 
-    public func hash(into hasher: inout Hasher) { hasher.combine(version) }
+    func hash(into hasher: inout Hasher) { hasher.combine(version) }
 
     /// The key that the limit uses.
     struct Key: Sendable, Hashable, Comparable {

@@ -3,18 +3,18 @@
 internal import Notices
 
 /// The facts, and what was last published about them. Encoding: sequence, what was published, facts.
-public struct SubscriptionState: Sendable, Equatable {
+struct SubscriptionState: Sendable, Equatable {
     /// The version of the encoding; the worker's `stateFormat`.
-    public static let format: UInt8 = 1
+    static let format: UInt8 = 1
 
     /// The sequence of the last value that was written; 0: none was written.
-    public var sequence: Int64 = 0
-    public var told: Told?
-    public var facts = Facts()
+    var sequence: Int64 = 0
+    var told: Told?
+    var facts = Facts()
 
-    public init() {}
+    init() {}
 
-    public var bytes: [UInt8] {
+    var bytes: [UInt8] {
         var writer = ByteWriter(capacity: 512 + facts.purchases.count * 48 + facts.renewalInfos.count * 48)
         writer.signed(sequence)
         writer.byte(told == nil ? 0 : 1)
@@ -26,7 +26,7 @@ public struct SubscriptionState: Sendable, Equatable {
     /// nil if the bytes are not a valid state.
     ///
     /// - Parameter format: the format in which the bytes were written. A new format must still read the one before it.
-    public init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
+    init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
         guard format == Self.format else { return nil }
         var reader = ByteReader(bytes)
         guard let sequence = reader.signed(), sequence >= 0, let isTold = reader.byte(), isTold <= 1 else { return nil }

@@ -6,7 +6,7 @@ internal import Records
 
 extension Timeline {
     /// The answer at an instant. A change at an instant is already in effect at that instant.
-    public func entitlement(at instant: Int64) -> Entitlement {
+    func entitlement(at instant: Int64) -> Entitlement {
         let verdict = verdict(at: instant)
         let row = rows[place(at: instant)]
         let transaction = row.transaction

@@ -1,32 +1,32 @@
 // What signed payloads say about the next renewal.
 
-public import Notices
+internal import Notices
 
 /// One renewal info, with the status of its notification.
-public struct RenewalInfo: Sendable, Hashable {
-    public struct Commitment: Sendable, Hashable {
-        public var autoRenewStatus: Int64?
-        public var autoRenewProductId: Text?
-        public var renewalBillingPlan: Text?
+struct RenewalInfo: Sendable, Hashable {
+    struct Commitment: Sendable, Hashable {
+        var autoRenewStatus: Int64?
+        var autoRenewProductId: Text?
+        var renewalBillingPlan: Text?
     }
 
-    public var version: Version
+    var version: Version
     /// `data.status`; 0 if it was absent.
-    public var status: Int64 = 0
-    public var autoRenewStatus: Int64?
-    public var autoRenewProductId: Text?
-    public var expirationIntent: Int64?
-    public var isInBillingRetryPeriod = false
-    public var gracePeriodExpiresDate: Int64?
-    public var priceIncreaseStatus: Int64?
-    public var renewalDate: Int64?
-    public var renewalPrice: Int64?
+    var status: Int64 = 0
+    var autoRenewStatus: Int64?
+    var autoRenewProductId: Text?
+    var expirationIntent: Int64?
+    var isInBillingRetryPeriod = false
+    var gracePeriodExpiresDate: Int64?
+    var priceIncreaseStatus: Int64?
+    var renewalDate: Int64?
+    var renewalPrice: Int64?
     /// In lower case.
-    public var appAccountToken: Text?
-    public var renewalBillingPlan: Text?
-    public var commitment: Commitment?
+    var appAccountToken: Text?
+    var renewalBillingPlan: Text?
+    var commitment: Commitment?
 
-    public init(version: Version) { self.version = version }
+    init(version: Version) { self.version = version }
 
     /// Infos are sorted by this key. Two infos with one key have the same content.
     struct Key: Sendable, Hashable, Comparable {

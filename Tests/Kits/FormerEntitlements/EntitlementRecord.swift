@@ -1,13 +1,13 @@
 // The records of `entitlements`, `accounts` and `entitlement-events` as bytes.
 
-public import Contract
+internal import Contract
 internal import Crypto
 internal import JSON
-public import Notices
+internal import Notices
 internal import Records
 
 extension Cause {
-    public init(_ reading: NotificationReading, partition: Int32, offset: Int64) {
+    init(_ reading: NotificationReading, partition: Int32, offset: Int64) {
         self.init(
             notificationUUID: reading.notificationUUID, type: reading.type, subtype: reading.subtype,
             signedDate: reading.signedDate, partition: partition, offset: offset)
@@ -15,19 +15,19 @@ extension Cause {
 }
 
 /// An answer with the data of its topic and the data about the change.
-public struct EntitlementRecord: Sendable {
-    public let originalTransactionId: Text
-    public let entitlement: Entitlement
+struct EntitlementRecord: Sendable {
+    let originalTransactionId: Text
+    let entitlement: Entitlement
     /// Starts at 1 and grows with every value of the key.
-    public var sequence: Int64
+    var sequence: Int64
     /// The partition's clock at the change.
-    public var asOf: Int64
+    var asOf: Int64
     /// nil if time alone changed it.
-    public var cause: Cause?
+    var cause: Cause?
     /// An object with all members of the answer.
     private let json: [UInt8]
 
-    public init(
+    init(
         originalTransactionId: Text, environment: Contract.Environment, entitlement: Entitlement, sequence: Int64,
         asOf: Int64, cause: Cause?
     ) {
@@ -51,13 +51,13 @@ public struct EntitlementRecord: Sendable {
 
     /// The first 8 bytes of the SHA-256 of the answer, without its closing bracket. Equal for two values that differ
     /// only in `sequence`, `asOf` and `cause`.
-    public var answer: UInt64 { SHA256.beginning(of: json.span.extracting(droppingLast: 1)) }
+    var answer: UInt64 { SHA256.beginning(of: json.span.extracting(droppingLast: 1)) }
 
     /// The value for `accounts`, which has no cause.
-    public var accountValue: [UInt8] { withWay { _ in } }
+    var accountValue: [UInt8] { withWay { _ in } }
 
     /// The value for `entitlements`: the same with the cause as the last member.
-    public var value: [UInt8] {
+    var value: [UInt8] {
         withWay { way in
             way.name("cause")
             if let cause { cause.write(to: &way) } else { way.null() }
@@ -87,7 +87,7 @@ extension EntitlementEvent {
     ///   - id: unique in the topic, and always the same for the same event.
     ///   - record: the `entitlements` record with the state after the event.
     ///   - before: nil if nothing was known.
-    public func value(id: String, record: EntitlementRecord, before: Told?) -> [UInt8] {
+    func value(id: String, record: EntitlementRecord, before: Told?) -> [UInt8] {
         var json = JSONWriter(capacity: 512)
         json.object { json in
             json.member("v", RecordType.entitlementEvent.version)

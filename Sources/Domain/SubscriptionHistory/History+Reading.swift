@@ -1,0 +1,232 @@
+// Reads the kept bytes of a history.
+//
+// Format 1:
+//
+//     1, flags, the greatest keys that were forgotten, texts, purchases, renewal infos
+//
+// Each of the three lists begins with its count. A purchase consists of flags, id, dates, hash, and the numbers of its
+// texts unless the purchase before has the same ones, followed by the fields that the flags announce. A row takes 35 to
+// 40 bytes, however long its names are: five years of monthly periods take less than 4 KiB, as many years of weekly
+// periods less than 16 KiB. Longer lives grow up to the limits of `History`, where the oldest rows and infos are dropped.
+//
+// The same history always gives the same bytes. Bytes of another version, truncated bytes and bytes that no history can
+// have are rejected.
+
+internal import Notices
+
+/// What a purchase has.
+struct PurchaseFlags: OptionSet {
+    let rawValue: UInt64
+    static let numericId = PurchaseFlags(rawValue: 1 << 0)
+    static let expires = PurchaseFlags(rawValue: 1 << 1)
+    static let firstSigned = PurchaseFlags(rawValue: 1 << 2)
+    static let firstUpgraded = PurchaseFlags(rawValue: 1 << 3)
+    static let expiry = PurchaseFlags(rawValue: 1 << 4)
+    static let upgraded = PurchaseFlags(rawValue: 1 << 5)
+    static let sameTexts = PurchaseFlags(rawValue: 1 << 6)
+    static let price = PurchaseFlags(rawValue: 1 << 7)
+    static let revocation = PurchaseFlags(rawValue: 1 << 8)
+    static let offer = PurchaseFlags(rawValue: 1 << 9)
+    static let commitment = PurchaseFlags(rawValue: 1 << 10)
+    static let weight = PurchaseFlags(rawValue: 1 << 11)
+    static let all = PurchaseFlags(rawValue: 1 << 12 - 1)
+}
+
+/// What a history has.
+struct HistoryFlags: OptionSet {
+    let rawValue: UInt8
+    static let introOfferUsed = HistoryFlags(rawValue: 1)
+    static let forgottenPurchase = HistoryFlags(rawValue: 2)
+    static let numericForgotten = HistoryFlags(rawValue: 4)
+    static let forgottenRenewal = HistoryFlags(rawValue: 8)
+    static let all: HistoryFlags = [.introOfferUsed, .forgottenPurchase, .numericForgotten, .forgottenRenewal]
+}
+
+extension History {
+    /// A greater version was written by a later program.
+    static let codingVersion: UInt8 = 1
+    private static let limitKeptBytes = 1 << 24
+
+    /// Reads everything that is left. The bytes must stay where they are as long as the history is used.
+    /// - Returns: false: the bytes have another version, or are invalid. Then nothing is known.
+    public mutating func read(_ reader: inout KeptReader) -> Bool {
+        removeAll()
+        // Larger values cannot have been written: no log accepts them.
+        if reader.rest <= Self.limitKeptBytes, readAll(&reader) { return true }
+        removeAll()
+        return false
+    }
+
+    private mutating func readAll(_ reader: inout KeptReader) -> Bool {
+        guard reader.byte() == Self.codingVersion else { return false }
+        let flags = HistoryFlags(rawValue: reader.byte())
+        guard reader.isValid, HistoryFlags.all.isSuperset(of: flags),
+            flags.contains(.forgottenPurchase) || !flags.contains(.numericForgotten)
+        else { return false }
+        introOfferUsed = flags.contains(.introOfferUsed)
+        if flags.contains(.forgottenPurchase) {
+            forgottenPurchase = Purchase.Key(
+                purchaseDate: reader.signed(), id: reader.id(isNumber: flags.contains(.numericForgotten)))
+        }
+        if flags.contains(.forgottenRenewal) {
+            let version = Version(signedDate: reader.signed(), hash: reader.fixed())
+            forgottenRenewal = RenewalRow.Key(version: version, status: reader.signed())
+        }
+        let textCount = reader.count()
+        for _ in 0..<textCount where reader.isValid {
+            let number = texts.number(reader.text())
+            keptTexts.append(number)
+            if Int(number.value) != keptTexts.count { isKeptTextRepeated = true }
+        }
+        let purchaseCount = reader.count()
+        guard reader.isValid, purchaseCount <= Self.limitPurchases else { return false }
+        keptPurchasesFrom = Int32(reader.place)
+        for _ in 0..<purchaseCount {
+            guard readPurchase(&reader) else { return false }
+        }
+        let renewalCount = reader.count()
+        guard reader.isValid, renewalCount <= Self.limitRenewals else { return false }
+        var date = purchases.last?.purchaseDate ?? 0
+        for place in 0..<renewalCount {
+            let row = readRenewal(&reader, after: date)
+            guard reader.isValid else { return false }
+            if let last = renewals.last, !(last.key < row.key) { return false }
+            // Of those that say no more only the newest is kept.
+            guard place == renewalCount - 1 || row.saysMore else { return false }
+            date = row.version.signedDate
+            renewals.append(row)
+        }
+        guard reader.isAtEnd else { return false }
+        if let forgottenPurchase {
+            guard !purchases.isEmpty, forgottenPurchase < purchases[0].key else { return false }
+        }
+        if let forgottenRenewal {
+            guard !renewals.isEmpty, forgottenRenewal < renewals[0].key else { return false }
+        }
+        kept = reader
+        return true
+    }
+
+    private func text(_ reader: inout KeptReader) -> TextNumber {
+        let number = reader.unsigned()
+        guard number <= UInt64(keptTexts.count) else {
+            reader.refuse()
+            return .none
+        }
+        return number == 0 ? .none : keptTexts[Int(number) - 1]
+    }
+
+    // MARK: Purchases
+
+    private mutating func readPurchase(_ reader: inout KeptReader) -> Bool {
+        let from = reader.place
+        let previous = purchases.last
+        let flags = PurchaseFlags(rawValue: reader.unsigned())
+        // An upgraded purchase must have a date of the upgrade: an end is computed from it.
+        guard PurchaseFlags.all.isSuperset(of: flags), !flags.contains(.upgraded) || flags.contains(.firstUpgraded)
+        else { return false }
+        let id = reader.id(isNumber: flags.contains(.numericId))
+        let start = reader.signed(from: previous?.purchaseDate ?? 0)
+        let signed = reader.signed(from: start)
+        var row = Purchase(id: id, purchaseDate: start, Version(signedDate: signed, hash: reader.fixed()))
+        row.isUpgraded = flags.contains(.upgraded)
+        if flags.contains(.expires) { row.expiresDate = reader.signed(from: start) }
+        if flags.contains(.firstSigned) {
+            row.firstSigned = reader.signed(from: signed)
+            guard row.firstSigned < signed else { return false }
+        }
+        if flags.contains(.firstUpgraded) { row.firstUpgraded = reader.signed(from: signed) }
+        var isAsWritten = !isKeptTextRepeated
+        if flags.contains(.expiry) {
+            let date = reader.signed(from: start)
+            let number = text(&reader)
+            guard reader.isValid, let subtype = texts[number] else { return false }
+            isAsWritten = isAsWritten && subtype.count <= Purchase.Expiry.limitSubtypeBytes
+            row.expiry = Purchase.Expiry(
+                signedDate: date, subtype: texts.number(subtype.prefix(Purchase.Expiry.limitSubtypeBytes)))
+        }
+        if flags.contains(.sameTexts) {
+            guard let previous else { return false }
+            row.terms = previous.terms
+        } else {
+            row.terms = place(of: readTerms(&reader))
+            if let previous, row.terms == previous.terms { isAsWritten = false }
+        }
+        readRest(of: &row, flags, &reader)
+        guard reader.isValid else { return false }
+        row.weight = weight(of: row)
+        if flags.contains(.weight) {
+            let weight = reader.unsigned()
+            guard reader.isValid, weight <= UInt64(Self.limitPurchaseWeight), weight > UInt64(row.weight) else {
+                return false
+            }
+            row.weight = Int32(weight)
+        }
+        if let previous, !(previous.key < row.key) { return false }
+        if isAsWritten { (row.keptFrom, row.keptTo) = (Int32(from), Int32(reader.place)) }
+        purchaseWeight += Int(row.weight)
+        purchases.append(row)
+        return true
+    }
+
+    private func readTerms(_ reader: inout KeptReader) -> Terms {
+        var terms = Terms()
+        terms.type = text(&reader)
+        terms.bundleId = text(&reader)
+        terms.productId = text(&reader)
+        terms.subscriptionGroup = text(&reader)
+        terms.appAccountToken = text(&reader)
+        terms.ownership = text(&reader)
+        terms.revocationType = text(&reader)
+        terms.currency = text(&reader)
+        terms.billingPlan = text(&reader)
+        terms.readWords(texts)
+        return terms
+    }
+
+    private mutating func readRest(of row: inout Purchase, _ flags: PurchaseFlags, _ reader: inout KeptReader) {
+        if flags.contains(.price) { row.price = reader.signed() }
+        if flags.contains(.revocation) { row.revocationDate = reader.signed(from: row.purchaseDate) }
+        var offer: Particulars.Offer?
+        if flags.contains(.offer) {
+            offer = Particulars.Offer(type: reader.signed(), identifier: text(&reader), discount: text(&reader))
+        }
+        var commitment: Particulars.Commitment?
+        if flags.contains(.commitment) {
+            var read = Particulars.Commitment()
+            read.period = reader.optional()
+            read.of = reader.optional()
+            let start = row.purchaseDate
+            read.endsAt = reader.optional().map { $0 &+ start }
+            read.price = reader.optional()
+            commitment = read
+        }
+        row.particulars = place(of: offer, commitment)
+    }
+
+    // MARK: Renewal infos
+
+    private func readRenewal(_ reader: inout KeptReader, after date: Int64) -> RenewalRow {
+        let signed = reader.signed(from: date)
+        var row = RenewalRow(version: Version(signedDate: signed, hash: reader.fixed()))
+        row.status = reader.signed()
+        let flags = reader.byte()
+        if flags > 3 { reader.refuse() }
+        row.isInBillingRetryPeriod = flags & 1 != 0
+        row.autoRenewStatus = reader.optional()
+        row.expirationIntent = reader.optional()
+        row.gracePeriodExpiresDate = reader.optional().map { $0 &+ signed }
+        row.priceIncreaseStatus = reader.optional()
+        row.renewalDate = reader.optional().map { $0 &+ signed }
+        row.renewalPrice = reader.optional()
+        row.autoRenewProductId = text(&reader)
+        row.appAccountToken = text(&reader)
+        row.renewalBillingPlan = text(&reader)
+        if flags & 2 != 0 {
+            row.commitment = RenewalRow.Commitment(
+                autoRenewStatus: reader.optional(), autoRenewProductId: text(&reader),
+                renewalBillingPlan: text(&reader))
+        }
+        return row
+    }
+}

@@ -1,0 +1,245 @@
+// Reads a record of `notifications`.
+
+internal import Crypto
+public import JSON
+internal import Notices
+internal import Records
+
+/// What one record says about the subscription that its key names: plain values. Texts stay in the document, so this is
+/// valid until the document reads another record.
+public struct NoticeNews {
+    /// A transaction that can be used.
+    struct Transaction {
+        var id: TextPlace
+        var purchaseDate: Int64
+        var version: Version
+        var expiresDate: Int64?
+        var revocationDate: Int64?
+        var isUpgraded = false
+        var price: Int64?
+        var type: TextPlace?
+        var bundleId: TextPlace?
+        var productId: TextPlace?
+        var subscriptionGroup: TextPlace?
+        var appAccountToken: TextPlace?
+        var ownership: TextPlace?
+        var revocationType: TextPlace?
+        var currency: TextPlace?
+        var billingPlan: TextPlace?
+        var offerType: Int64?
+        var offerIdentifier: TextPlace?
+        var offerDiscount: TextPlace?
+        var commitment: Particulars.Commitment?
+    }
+
+    struct Renewal {
+        /// Without its texts.
+        var row: RenewalRow
+        var autoRenewProductId: TextPlace?
+        var appAccountToken: TextPlace?
+        var renewalBillingPlan: TextPlace?
+        var commitmentProductId: TextPlace?
+        var commitmentBillingPlan: TextPlace?
+    }
+
+    public fileprivate(set) var notificationUUID: TextPlace?
+    public fileprivate(set) var type: TextPlace?
+    public fileprivate(set) var subtype: TextPlace?
+    public fileprivate(set) var signedDate: Int64?
+    /// Apple's own status, which came with the renewal info.
+    public fileprivate(set) var status: Int64?
+    /// The record has a transaction that cannot be used: without an id or a purchase date, or a renewing one without an
+    /// end. This is counted, because Apple does not send such transactions.
+    public fileprivate(set) var hasUnusableTransaction = false
+    var transaction: Transaction?
+    var renewal: Renewal?
+    var introOfferUsed = false
+
+    fileprivate init() {}
+
+    /// It says nothing about a subscription.
+    public var isEmpty: Bool { transaction == nil && renewal == nil && !introOfferUsed }
+    /// nil: it has no renewal info.
+    public var renewalKey: RenewalRow.Key? { renewal?.row.key }
+    var isExpired: Bool { type?.isWord(AppleWord.expired) ?? false }
+}
+
+/// Picks the members of records in one pass for each object.
+///
+/// A member that is absent, null or of the wrong type is ignored. Of names that occur twice the last one counts, but
+/// documents refuse them.
+public struct NoticeReader: ~Copyable {
+    /// Two tokens in lower case: that of the transaction and that of the renewal info.
+    private let lowered: UnsafeMutablePointer<UInt8>
+
+    public init() { lowered = .allocate(capacity: 2 * Text.limitBytes) }
+
+    deinit { lowered.deallocate() }
+
+    /// - Parameter record: the document with the record's value, which must stay as long as the news are used.
+    public func read(_ record: borrowing JSONDocument) -> NoticeNews {
+        var news = NoticeNews()
+        var transaction: JSONDocument.Value?
+        var renewal: JSONDocument.Value?
+        record.forEachMember(of: record.root) { name, value in
+            switch name.count {
+            case 6 where name.isName(.status): news.status = record.integer(value)
+            case 7 where name.isName(.subtype): news.subtype = record.place(value)
+            case 10 where name.isName(.signedDate): news.signedDate = record.integer(value)
+            case 11 where name.isName(.transaction): transaction = value
+            case 11 where name.isName(.renewalInfo): renewal = value
+            case 16 where name.isName(.notificationUUID): news.notificationUUID = record.place(value)
+            case 16 where name.isName(.notificationType): news.type = record.place(value)
+            default: break
+            }
+        }
+        if let renewal, record.kind(of: renewal) == .object { read(renewal, of: record, into: &news) }
+        if let transaction, record.kind(of: transaction) == .object { readTransaction(transaction, of: record, &news) }
+        return news
+    }
+
+    private func readTransaction(
+        _ object: JSONDocument.Value, of record: borrowing JSONDocument, _ news: inout NoticeNews
+    ) {
+        var read = NoticeNews.Transaction(
+            id: TextPlace(""), purchaseDate: 0, version: Version(signedDate: 0, hash: 0))
+        var (isSealed, signedDate) = (false, news.signedDate)
+        var (id, purchaseDate) = (TextPlace?.none, Int64?.none)
+        record.forEachMember(of: object) { name, value in
+            switch name.count {
+            case 4 where name.isName(.type): read.type = record.place(value)
+            case 5 where name.isName(.price): read.price = record.integer(value)
+            case 6 where name.isName(.sealed): isSealed = true
+            case 8 where name.isName(.bundleId): read.bundleId = record.place(value)
+            case 8 where name.isName(.currency): read.currency = record.place(value)
+            case 9 where name.isName(.productId): read.productId = record.place(value)
+            case 9 where name.isName(.offerType): read.offerType = record.integer(value)
+            case 10 where name.isName(.signedDate): signedDate = record.integer(value) ?? signedDate
+            case 10 where name.isName(.isUpgraded): read.isUpgraded = record.bool(value) ?? false
+            case 11 where name.isName(.expiresDate): read.expiresDate = record.integer(value)
+            case 12 where name.isName(.purchaseDate): purchaseDate = record.integer(value)
+            case 13 where name.isName(.transactionId): id = record.place(value)
+            case 14 where name.isName(.revocationDate): read.revocationDate = record.integer(value)
+            case 14 where name.isName(.revocationType): read.revocationType = record.place(value)
+            case 14 where name.isName(.commitmentInfo): read.commitment = commitment(value, of: record)
+            case 15 where name.isName(.appAccountToken): read.appAccountToken = account(value, of: record, number: 0)
+            case 15 where name.isName(.billingPlanType): read.billingPlan = record.place(value)
+            case 15 where name.isName(.offerIdentifier): read.offerIdentifier = record.place(value)
+            case 17 where name.isName(.offerDiscountType): read.offerDiscount = record.place(value)
+            case 18 where name.isName(.inAppOwnershipType): read.ownership = record.place(value)
+            case 27 where name.isName(.subscriptionGroupIdentifier): read.subscriptionGroup = record.place(value)
+            default: break
+            }
+        }
+        // Encrypted with a key that may be deleted: the same as absent.
+        if isSealed { return }
+        news.introOfferUsed = read.offerType == OfferType.introductory
+        news.hasUnusableTransaction = true
+        guard let id, let purchaseDate, let signedDate else { return }
+        if read.expiresDate == nil, read.type?.isWord(AppleWord.autoRenewable) ?? false { return }
+        read.id = id
+        read.purchaseDate = purchaseDate
+        read.version = Version(signedDate: signedDate, hash: SHA256.beginning(of: record.raw(object)))
+        news.transaction = read
+        news.hasUnusableTransaction = false
+    }
+
+    private func read(_ object: JSONDocument.Value, of record: borrowing JSONDocument, into news: inout NoticeNews) {
+        var read = NoticeNews.Renewal(row: RenewalRow(version: Version(signedDate: 0, hash: 0)))
+        var (isSealed, signedDate) = (false, news.signedDate)
+        record.forEachMember(of: object) { name, value in
+            switch name.count {
+            case 6 where name.isName(.sealed): isSealed = true
+            case 10 where name.isName(.signedDate): signedDate = record.integer(value) ?? signedDate
+            case 11 where name.isName(.renewalDate): read.row.renewalDate = record.integer(value)
+            case 12 where name.isName(.renewalPrice): read.row.renewalPrice = record.integer(value)
+            case 14 where name.isName(.commitmentInfo): readCommitment(value, of: record, into: &read)
+            case 15 where name.isName(.autoRenewStatus): read.row.autoRenewStatus = record.integer(value)
+            case 15 where name.isName(.appAccountToken): read.appAccountToken = account(value, of: record, number: 1)
+            case 16 where name.isName(.expirationIntent): read.row.expirationIntent = record.integer(value)
+            case 18 where name.isName(.autoRenewProductId): read.autoRenewProductId = record.place(value)
+            case 19 where name.isName(.priceIncreaseStatus): read.row.priceIncreaseStatus = record.integer(value)
+            case 22 where name.isName(.isInBillingRetryPeriod):
+                read.row.isInBillingRetryPeriod = record.bool(value) ?? false
+            case 22 where name.isName(.gracePeriodExpiresDate):
+                read.row.gracePeriodExpiresDate = record.integer(value)
+            case 22 where name.isName(.renewalBillingPlanType): read.renewalBillingPlan = record.place(value)
+            default: break
+            }
+        }
+        guard !isSealed, let signedDate else { return }
+        read.row.version = Version(signedDate: signedDate, hash: SHA256.beginning(of: record.raw(object)))
+        read.row.status = news.status ?? 0
+        news.renewal = read
+    }
+
+    private func commitment(_ object: JSONDocument.Value, of record: borrowing JSONDocument) -> Particulars.Commitment?
+    {
+        guard record.kind(of: object) == .object else { return nil }
+        var (read, isSealed) = (Particulars.Commitment(), false)
+        record.forEachMember(of: object) { name, value in
+            switch name.count {
+            case 6 where name.isName(.sealed): isSealed = true
+            case 15 where name.isName(.commitmentPrice): read.price = record.integer(value)
+            case 19 where name.isName(.billingPeriodNumber): read.period = record.integer(value)
+            case 19 where name.isName(.totalBillingPeriods): read.of = record.integer(value)
+            case 21 where name.isName(.commitmentExpiresDate): read.endsAt = record.integer(value)
+            default: break
+            }
+        }
+        return isSealed ? nil : read
+    }
+
+    private func readCommitment(
+        _ object: JSONDocument.Value, of record: borrowing JSONDocument, into renewal: inout NoticeNews.Renewal
+    ) {
+        guard record.kind(of: object) == .object else { return }
+        var (commitment, isSealed) = (RenewalRow.Commitment(), false)
+        var (product, plan) = (TextPlace?.none, TextPlace?.none)
+        record.forEachMember(of: object) { name, value in
+            switch name.count {
+            case 6 where name.isName(.sealed): isSealed = true
+            case 25 where name.isName(.commitmentAutoRenewStatus): commitment.autoRenewStatus = record.integer(value)
+            case 28 where name.isName(.commitmentAutoRenewProductId): product = record.place(value)
+            case 32 where name.isName(.commitmentRenewalBillingPlanType): plan = record.place(value)
+            default: break
+            }
+        }
+        if isSealed { return }
+        renewal.row.commitment = commitment
+        renewal.commitmentProductId = product
+        renewal.commitmentBillingPlan = plan
+    }
+
+    /// In lower case. An empty token names nobody, and the vertical bar separates the parts of keys of `accounts`.
+    private func account(
+        _ value: JSONDocument.Value, of record: borrowing JSONDocument, number: Int
+    ) -> TextPlace? {
+        guard let token = record.place(value), token.count > 0, !token.contains(UInt8(ascii: "|")) else { return nil }
+        guard token.bytes.contains(where: isUpperCase) else { return token }
+        let lower = lowered + number * Text.limitBytes
+        // Only ASCII letters change: UUIDs contain no others.
+        for (place, byte) in token.bytes.enumerated() { lower[place] = isUpperCase(byte) ? byte | 0x20 : byte }
+        return TextPlace(start: lower, count: token.count)
+    }
+}
+
+private func isUpperCase(_ byte: UInt8) -> Bool { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) }
+
+extension UnsafeBufferPointer<UInt8> {
+    @inline(__always) fileprivate func isName(_ name: MemberName) -> Bool {
+        guard let baseAddress else { return name.text.utf8CodeUnitCount == 0 }
+        return TextPlace(start: baseAddress, count: count).isWord(name.text)
+    }
+}
+
+extension JSONDocument {
+    /// A text longer than any of Apple's counts as not given: so what is stored and published of a subscription stays
+    /// small.
+    fileprivate borrowing func place(_ value: Value) -> TextPlace? {
+        guard let bytes = unsafeString(value), let start = bytes.baseAddress, bytes.count <= Text.limitBytes else {
+            return nil
+        }
+        return TextPlace(start: start, count: bytes.count)
+    }
+}

@@ -1,0 +1,128 @@
+// The domain of entitlements alone, over what notifications are about.
+
+import CLoops
+import Contract
+import Entitlements
+import JSON
+import KafkaTestKit
+import Platform
+import SubscriptionHistory
+
+private let rounds = 5
+private let records = 400_000
+/// Microseconds of CPU per notification of the mix.
+private let most = 8.0
+/// Heap allocations per notification of the mix.
+private let mostAllocations = 4.0
+/// As many times as long with 260 periods as with 12.
+private let mostGrowth = 3.0
+
+func measureDomain(_ report: inout Report) async throws {
+    var (mix, few, many, allocations): ([Double], [Double], [Double], [Double]) = ([], [], [], [])
+    for round in 1...rounds {
+        let figures = try await measureRun(["worker-domain", "mix", "\(records)"])
+        mix.append(figures["cpu"] / Double(records))
+        allocations.append(figures["allocations"] / Double(records))
+        few.append(try await measureRun(["worker-domain", "12", "\(records)"])["cpu"] / Double(records))
+        many.append(try await measureRun(["worker-domain", "260", "\(records / 4)"])["cpu"] / Double(records / 4))
+        printMessage("domain \(round)/\(rounds)")
+    }
+    report.note(
+        "CPU microseconds per notification (getrusage of the process), median [min-max] of \(rounds) runs. The mix: 60 % "
+            + "renewals, 10 % status changes, 10 % failed payments, 5 % refunds, 15 % repetitions; 12 periods are known"
+    )
+    report.judge("the mix", "\(figures(mix)), against \(most)", ratio: median(mix) / most, .atMost(1))
+    report.judge(
+        "heap allocations per notification of the mix", figures(allocations),
+        ratio: median(allocations), .atMost(mostAllocations))
+    report.judge(
+        "a renewal with 260 periods known against 12", "\(figures(many)) against \(figures(few))",
+        ratio: median(many) / median(few), .atMost(mostGrowth))
+}
+
+/// Notifications of one subscription, each about the same kept bytes.
+private struct DomainMix {
+    private var kept: [UInt8]
+    private var values: [[UInt8]] = []
+    private var clocks: [Int64] = []
+
+    /// - Parameter periods: how many are known; nil: twelve, and the notifications are those of the mix.
+    init(periods: Int?) {
+        let end = Notifications.usualEnd
+        let history = Notifications.history(end: end, periods: periods ?? Notifications.periods)
+        kept = state(after: history, from: end - Int64(history.count) * period)
+        var renewal = Notifications()
+        renewal.make(0, of: 0)
+        add(renewal.value, renewal.timestamp)
+        guard periods == nil else { return }
+        var change = Notifications(.change)
+        change.make(1, of: 0)
+        let last = history[history.count - 1]
+        let failed = Self.changed(
+            last, #""DID_RENEW""#, #""DID_FAIL_TO_RENEW""#, #""autoRenewStatus":1"#,
+            #""autoRenewStatus":1,"isInBillingRetryPeriod":true,"gracePeriodExpiresDate":\(end + period / 2)"#)
+        let refunded = Self.changed(
+            last, #""DID_RENEW""#, #""REFUND""#, #""quantity":1"#,
+            #""quantity":1,"revocationDate":\(end - period / 2),"revocationReason":0"#)
+        for number in 1..<20 {
+            switch number {
+            case 1..<12: add(renewal.value, renewal.timestamp)
+            case 12, 13: add(change.value, change.timestamp)
+            case 14, 15: add(failed, end - 1)
+            case 16: add(refunded, end - period / 2 + 1)
+            default: add(history[history.count - (number - 16)], end - 1)
+            }
+        }
+    }
+
+    private mutating func add(_ value: [UInt8], _ clock: Int64) {
+        values.append(value)
+        clocks.append(clock)
+    }
+
+    private static func changed(_ text: [UInt8], _ pairs: String...) -> [UInt8] {
+        var text = String(decoding: text, as: UTF8.self)
+        for place in stride(from: 0, to: pairs.count, by: 2) {
+            text = text.replacing(pairs[place], with: pairs[place + 1])
+        }
+        // Signed later than what is known.
+        return Array(text.replacing(#""signedDate":17"#, with: #""signedDate":18"#).utf8)
+    }
+
+    /// - Returns: the number of notifications that had news.
+    func run(_ count: Int, _ teller: inout SubscriptionTeller, _ json: inout JSONDocument) throws -> Int {
+        var news = 0
+        for number in 0..<count {
+            let place = number % values.count
+            try json.read(values[place].span)
+            teller.read(json)
+            if withKept(kept, &teller, { $0.mergeNews() && tell(&$0, at: clocks[place]) }) {
+                let made = makeOutputs(&teller)
+                if made.state > 0 { news += 1 }
+            }
+        }
+        return news
+    }
+
+    /// How many of a hundred notifications have news.
+    var newsPerCent: Int { values.count == 1 ? 100 : 85 }
+}
+
+/// - Parameter kind: `mix`, or a number of periods.
+func runDomain(_ kind: String, records: Int) throws -> RunFigures {
+    let mix = DomainMix(periods: Int(kind))
+    var teller = SubscriptionTeller(benchRules, .production)
+    var json = JSONDocument()
+    // The buffers reach their sizes.
+    _ = try mix.run(1_000, &teller, &json)
+    let before = bench_allocations()
+    let meter = Meter()
+    meter.start()
+    let news = try mix.run(records, &teller, &json)
+    meter.stop()
+    let allocations = bench_allocations() - before
+    guard news * 100 == records * mix.newsPerCent else { throw NotInTime("news of each kind", limit: .zero) }
+    var figures = RunFigures(try requireSpending(meter, within: .zero))
+    figures["allocations"] = Double(allocations)
+    return figures
+}

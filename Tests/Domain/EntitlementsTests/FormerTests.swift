@@ -1,0 +1,334 @@
+// The domain as it was, on objects, is the oracle of the domain on plain values: same outputs, same kept bytes, same timers, byte
+// for byte.
+
+import Contract
+import FormerEntitlements
+import Glibc
+import JSON
+import MakeBelieve
+import Notices
+import Simulation
+import Testing
+
+@testable import Entitlements
+@testable import SubscriptionHistory
+
+/// Both domains side by side, for one subscription.
+private struct Pair: ~Copyable {
+    private static let key = Array("2000000123456789".utf8)
+
+    private var former: FormerTeller
+    private var teller: SubscriptionTeller
+    private var json = JSONDocument()
+    private var history = History()
+    private(set) var kept: [UInt8]?
+    private(set) var due: Int64?
+    private var offset: Int64 = 0
+    /// How often what was compared.
+    private(set) var seen = Seen()
+
+    struct Seen {
+        var values = 0
+        var events = 0
+        var timers = 0
+        var bindings = 0
+        var repetitions = 0
+        var disagreements = 0
+
+        static func += (left: inout Seen, right: Seen) {
+            left.values += right.values
+            left.events += right.events
+            left.timers += right.timers
+            left.bindings += right.bindings
+            left.repetitions += right.repetitions
+            left.disagreements += right.disagreements
+        }
+    }
+
+    init(apps: [App], leeway: Int64, _ environment: Contract.Environment, kept: [UInt8]? = nil) {
+        former = FormerTeller(apps: apps, leeway: leeway, environment)
+        let rules = EntitlementRules(apps: apps, leeway: leeway, environment: environment)
+        #expect(rules.fingerprint == former.fingerprint)
+        teller = SubscriptionTeller(rules, environment)
+        self.kept = kept
+    }
+
+    /// Forgets the subscription.
+    mutating func begin(kept: [UInt8]? = nil) {
+        self.kept = kept
+        due = nil
+    }
+
+    /// Fires the timers that are due, and then hears the record.
+    mutating func hear(_ value: [UInt8], at clock: Int64) {
+        fire(until: clock)
+        offset += 1
+        let expected = former.hear(
+            value, key: Self.key, kept: kept, clock: clock, partition: 7, offset: offset)
+        let outcome = hearNow(value, at: clock)
+        compare(outcome, expected)
+    }
+
+    mutating func fire(until clock: Int64) {
+        var rounds = 0
+        while let instant = due, instant <= clock, rounds < 40 {
+            let expected = former.fire(key: Self.key, kept: kept, clock: instant)
+            let outcome = fireNow(at: instant)
+            seen.timers += 1
+            rounds += 1
+            compare(outcome, expected)
+        }
+    }
+
+    private mutating func hearNow(_ value: [UInt8], at clock: Int64) -> FormerOutcome {
+        guard (try? json.read(value.span)) != nil, json.kind(of: json.root) == .object else { return .notJSON }
+        teller.read(json)
+        let isUnusable = teller.news?.hasUnusableTransaction ?? false
+        guard let news = teller.news, !news.isEmpty else { return .nothing(isUnusable: isUnusable) }
+        return withKept { pair in
+            guard pair.teller.mergeNews() else { return .nothingNew(isUnusable: isUnusable) }
+            let origin = SubscriptionTeller.Origin(partition: 7, offset: pair.offset)
+            return .written(pair.told(at: clock, origin), isUnusable: isUnusable)
+        }
+    }
+
+    private mutating func fireNow(at clock: Int64) -> FormerOutcome {
+        withKept { .written($0.told(at: clock, nil), isUnusable: false) }
+    }
+
+    private mutating func withKept(_ body: (inout Pair) -> FormerOutcome) -> FormerOutcome {
+        guard let kept else {
+            return teller.load(nil, format: 1) ? body(&self) : .damagedState
+        }
+        return kept.withUnsafeBufferPointer { teller.load($0, format: 1) ? body(&self) : .damagedState }
+    }
+
+    private mutating func told(at clock: Int64, _ origin: SubscriptionTeller.Origin?) -> FormerOutput {
+        var output = FormerOutput()
+        Self.key.withUnsafeBufferPointer { key in
+            let hasAnswer = teller.tell(key, at: clock, origin)
+            if teller.hasNewValue { output.value = teller.value }
+            for number in teller.events.indices {
+                let event = Array("id-\(number)".utf8).withUnsafeBufferPointer {
+                    teller.eventValue(number, id: $0, key)
+                }
+                output.events.append(event)
+            }
+            output.left = teller.accountLeft.map { Array($0.bytes) }
+            output.bound = teller.accountBound.map { Array($0.bytes) }
+            if output.bound != nil { output.account = teller.accountValue }
+            output.disagrees = hasAnswer && origin != nil && teller.disagreesWithStatus
+        }
+        output.state = Array(teller.stateBytes)
+        output.due = teller.nextStep
+        return output
+    }
+
+    private mutating func compare(_ outcome: FormerOutcome, _ expected: FormerOutcome) {
+        if outcome != expected { Issue.record("\(words(outcome))\nis not\n\(words(expected))") }
+        switch expected {
+        case .written(let output, _):
+            compareWithoutCopies(output.state)
+            kept = output.state
+            due = output.due
+            seen.values += output.value == nil ? 0 : 1
+            seen.events += output.events.count
+            seen.bindings += output.bound == nil && output.left == nil ? 0 : 1
+            seen.disagreements += output.disagrees ? 1 : 0
+        case .nothingNew: seen.repetitions += 1
+        case .notJSON, .nothing, .damagedState: due = nil
+        }
+    }
+
+    /// Rows written from their values are those that are copied.
+    private mutating func compareWithoutCopies(_ state: [UInt8]) {
+        state.withUnsafeBufferPointer { bytes in
+            var reader = KeptReader(bytes)
+            _ = reader.signed()
+            if reader.byte() == 1 { #expect(Told(&reader) != nil) }
+            let rest = Array(bytes.suffix(reader.rest))
+            guard history.read(&reader) else {
+                Issue.record("a state that was written is not read")
+                return
+            }
+            var writer = ByteWriter()
+            history.write(to: &writer, copiesKept: false)
+            #expect(writer.bytes == rest)
+        }
+    }
+
+    private func words(_ outcome: FormerOutcome) -> String {
+        guard case .written(let output, _) = outcome else { return "\(outcome)" }
+        func text(_ bytes: [UInt8]?) -> String { bytes.map { String(decoding: $0, as: UTF8.self) } ?? "-" }
+        return ([output.value] + output.events + [output.left, output.bound, output.account]).map(text)
+            .joined(separator: "\n") + "\n\(output.state)\n\(String(describing: output.due)) \(output.disagrees)"
+    }
+}
+
+@Suite struct `The former domain and this one` {
+    /// How the notifications of a life come.
+    private enum Way: CaseIterable { case punctual, late, shuffled, backwards }
+
+    @Test(arguments: 0..<8, [Contract.Environment.production, .sandbox])
+    func `write the same of every life of the simulator, however it is told`(
+        _ part: Int, _ environment: Contract.Environment
+    ) throws {
+        let seen = try compareLives(part, environment, count: 40)
+        // Sandbox knows no window of retries, and no family.
+        #expect(seen.values > 500 && seen.events > 500 && seen.timers > 30, "\(seen)")
+        #expect(seen.bindings > 200 && seen.repetitions > 100, "\(seen)")
+    }
+
+    /// Set `PERENNIAL_LIVES` to compare as many lives as told: ten thousand take some minutes.
+    @Test func `write the same of as many lives as one wants`() throws {
+        guard let text = getenv("PERENNIAL_LIVES"), let lives = Int(String(cString: text)) else { return }
+        for environment in [Contract.Environment.production, .sandbox] {
+            var (part, seen) = (100, Pair.Seen())
+            while (part - 100) * 250 < lives / 2 {
+                seen += try compareLives(part, environment, count: 250)
+                part += 1
+            }
+            print("\(lives / 2) lives in \(environment): \(seen)")
+        }
+    }
+
+    private func compareLives(
+        _ part: Int, _ environment: Contract.Environment, count: Int
+    ) throws -> Pair.Seen {
+        let months = [2, 4, 15, 24][part % 4] as Int64
+        let store = try StoreLog(
+            seed: UInt64(900 + part), subscribers: count * 2, arrival: 30 * StoreLog.day,
+            after: environment == .sandbox ? StoreLog.day : months * 30 * StoreLog.day,
+            sandbox: environment == .sandbox)
+        var arrivals: [String: [StoreLog.Arrival]] = [:]
+        for arrival in store.punctual where arrival.notification.originalTransactionId != nil {
+            arrivals[arrival.notification.key, default: []].append(arrival)
+        }
+        var chance = Chance(seed: UInt64(part))
+        var pair = Pair(apps: StoreLog.apps.map(\.contractApp), leeway: store.leeway, environment)
+        var judged = 0
+        for (_, told) in arrivals.sorted(by: { $0.key < $1.key }).prefix(count) {
+            let records = try told.map { try store.record(of: $0) }
+            for way in Way.allCases {
+                pair.begin()
+                for (value, clock) in Self.coming(records, way, &chance) { pair.hear(value, at: clock) }
+                pair.fire(until: store.end)
+            }
+            judged += 1
+        }
+        #expect(judged == count, "as many lives in \(environment) as wanted")
+        return pair.seen
+    }
+
+    /// Values with the clock of their partition.
+    private static func coming(
+        _ records: [StoreLog.Record], _ way: Way, _ chance: inout Chance
+    ) -> [(value: [UInt8], clock: Int64)] {
+        var list: [(at: Int64, value: [UInt8])]
+        switch way {
+        case .punctual: list = records.map { ($0.timestamp, $0.value) }
+        case .late:
+            list = []
+            for record in records {
+                let delay = chance.yes(30) ? chance.of(1, 13, 37, 85, 157) * StoreLog.hour : 0
+                list.append((record.timestamp + delay, record.value))
+                if chance.yes(30) { list.append((record.timestamp + delay + StoreLog.minute, record.value)) }
+            }
+            list.sort { $0.at < $1.at }
+        case .shuffled:
+            let all = records + records.filter { _ in chance.yes(40) }
+            list = all.shuffled(using: &chance).map { ($0.timestamp, $0.value) }
+        case .backwards: list = records.reversed().map { ($0.timestamp, $0.value) }
+        }
+        var clock = Int64.min
+        return list.map { record in
+            clock = max(clock, record.at)
+            return (record.value, clock)
+        }
+    }
+
+    @Test(arguments: 0..<40 as Range<UInt64>)
+    func `write the same of random notifications`(_ part: UInt64) {
+        var chance = Chance(seed: 12_000 + part)
+        let environment = part % 2 == 0 ? Contract.Environment.production : .sandbox
+        var pair = Pair(apps: [app], leeway: hour, environment)
+        for _ in 0..<40 {
+            pair.begin()
+            var clock = d(chance.below(30))
+            for record in notifications(2 + Int(chance.below(12)), &chance) {
+                pair.hear(Array(record.utf8), at: clock)
+                clock += chance.below(20) * 24 * hour
+            }
+            pair.fire(until: d(1_000))
+        }
+        #expect(pair.seen.values > 100 && pair.seen.events > 100 && pair.seen.disagreements > 5, "\(pair.seen)")
+    }
+
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `write the same of what nobody should send`(_ part: UInt64) {
+        var chance = Chance(seed: 13_000 + part)
+        func any<Value>(_ values: [Value]) -> Value { values[Int(chance.below(Int64(values.count)))] }
+        var pair = Pair(apps: [app], leeway: hour, part % 2 == 0 ? .production : .sandbox)
+        for _ in 0..<40 {
+            pair.begin()
+            for _ in 0..<(2 + chance.below(12)) {
+                let members = (0..<chance.below(7)).map { _ in (any(Absurdity.members), any(Absurdity.values)) }
+                let clock: Int64 = any([
+                    0, 1, 1_778_000_000_000, 1_779_000_000_001, 1_781_000_000_000, 1_790_000_000_000, .max - 1,
+                ])
+                pair.hear(Array(Absurdity.notification(members).utf8), at: clock)
+            }
+        }
+        #expect(pair.seen.values > 100 && pair.seen.events > 50, "\(pair.seen)")
+    }
+
+    /// The limits are reached by texts, by rows and by infos.
+    @Test func `write the same at the limits`() {
+        var chance = Chance(seed: 3)
+        for kind in 0..<3 as Range<Int64> {
+            var pair = Pair(apps: [app], leeway: hour, .production)
+            let long = String(repeating: "t", count: kind == 0 ? 900 : 3)
+            for number in (0..<(kind == 0 ? 160 : 1_150) as Range<Int64>).shuffled(using: &chance) {
+                let row = bought(
+                    "\(number)", d(number), d(number + 1), signed: d(number) + chance.below(5),
+                    "'offerType':2,'offerIdentifier':'\(long)-\(number)','subscriptionGroupIdentifier':'\(long)'")
+                let info = renewal(
+                    0, at: d(number + 1), signed: d(number), "'autoRenewProductId':'\(long)-\(number % 40)'")
+                let text = told("A", at: d(number), kind == 2 ? nil : row, kind == 1 ? nil : info)
+                pair.hear(Array(text.utf8), at: d(number))
+            }
+        }
+    }
+
+    /// A byte of a state is another one, or is missing: both read the same, or refuse it.
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `read the same of damaged states`(_ part: UInt64) {
+        var chance = Chance(seed: 14_000 + part)
+        var (refused, read) = (0, 0)
+        var pair = Pair(apps: [app], leeway: hour, .production)
+        for _ in 0..<6 {
+            pair.begin()
+            let records = notifications(6, &chance).map { Array($0.utf8) }
+            for record in records { pair.hear(record, at: d(40)) }
+            guard let whole = pair.kept else { continue }
+            for _ in 0..<300 {
+                var damaged = whole
+                for _ in 0...chance.below(2) {
+                    let place = Int(chance.below(Int64(damaged.count)))
+                    switch chance.below(4) {
+                    case 0: damaged.remove(at: place)
+                    case 1: damaged.insert(UInt8(chance.below(256)), at: place)
+                    default: damaged[place] ^= 1 << UInt8(chance.below(8))
+                    }
+                }
+                // After the greatest sequence the former domain stopped the process.
+                var reader = ByteReader(damaged)
+                if reader.signed() == .max { continue }
+                pair.begin(kept: damaged)
+                pair.hear(Array(told("A", at: d(41), period(9), renewal(1, at: d(270))).utf8), at: d(41))
+                if pair.kept == damaged { refused += 1 } else { read += 1 }
+            }
+        }
+        #expect(refused > 100 && read > 100, "\(refused), \(read)")
+    }
+}
