@@ -1,0 +1,150 @@
+// Processes of each role: how many, and what each needs.
+
+public import Contract
+
+public enum SizedRole: String, Sendable, CaseIterable {
+    case ingest, entitlements, churn, consumption, api
+
+    var worker: WorkerName? {
+        switch self {
+        case .entitlements: .entitlements
+        case .churn: .churn
+        case .consumption: .consumption
+        case .ingest, .api: nil
+        }
+    }
+}
+
+public struct ProcessSizing: Sendable {
+    public let role: SizedRole
+    /// So many that the others carry the busiest time if one is lost.
+    public let processes: Int
+    /// Of all processes together.
+    public let coresOnAverage: Double
+    public let coresAtPeak: Double
+    /// Of each process.
+    public let memoryBytes: Double
+    /// Of each process, when one is lost and the others have its part.
+    public let diskBytes: Double
+    /// Threads that the busiest time needs, if they are more than there are partitions; nil: there are enough.
+    public let lacksPartitions: Int?
+}
+
+struct ProcessFormulas {
+    let installation: Installation
+    let figures: MeasuredFigures
+    let rates: Rates
+    let topics: TopicFormulas
+
+    /// What a worker has besides `state.cache.bytes`: docs/operate/run-workers.md promises it, and tests hold the promise.
+    static let workerMemoryBesides = Double(128 << 20)
+
+    /// Records a second, on average and in the busiest time. Ticks come evenly.
+    private func perSecond(_ aDay: Double, even: Double = 0, at factor: Double) -> Double {
+        (aDay * factor + even) / Installation.secondsInDay
+    }
+
+    /// A commit costs much more than a record, and a thread can make only so many: so where records arrive faster than that, they
+    /// share commits.
+    /// - Parameters:
+    ///   - threads: of all processes.
+    ///   - factor: 1: on average.
+    func workload(of worker: WorkerName, threads: Double, at factor: Double) -> Double {
+        let more = worker == .consumption ? perSecond(rates.usage + rates.refundRequests * 2, at: factor) : 0
+        let read = perSecond(rates.notifications, even: rates.ticks, at: factor) + more
+        let commits = min(read, threads * figures[.commitsASecond])
+        let (perCommit, perRecord) = Self.names(of: worker)
+        var microseconds = commits * figures[perCommit] + read * figures[perRecord]
+        if worker == .consumption {
+            microseconds +=
+                perSecond(rates.refundRequests, at: factor)
+                * (figures[.consumptionPerDecision] + figures[.consumptionPerAnswer])
+        }
+        return microseconds / 1e6
+    }
+
+    private static func names(of worker: WorkerName) -> (commit: FigureName, record: FigureName) {
+        switch worker {
+        case .entitlements: (.entitlementsPerCommit, .entitlementsPerRecord)
+        case .churn: (.churnPerCommit, .churnPerRecord)
+        case .consumption: (.consumptionPerCommit, .consumptionPerRecord)
+        }
+    }
+
+    private func rest(_ role: SizedRole) -> Double {
+        switch role {
+        case .ingest: figures[.ingestRest]
+        case .entitlements: figures[.entitlementsRest]
+        case .churn: figures[.churnRest]
+        case .consumption: figures[.consumptionRest]
+        case .api: figures[.apiRest]
+        }
+    }
+
+    /// Cores of all processes of a role beyond their rest.
+    private func work(_ role: SizedRole, threads: Double, at factor: Double) -> Double {
+        let notifications = perSecond(rates.notifications, at: factor)
+        let questions = installation.customers.questionsASecond * factor
+        switch role {
+        case .ingest:
+            let name: FigureName =
+                installation.decisions.archivesSignedPayloads ? .ingestPerArchivedNotification : .ingestPerNotification
+            // A usage record has no signature; it is counted as a notification.
+            return (notifications + perSecond(rates.usage, at: factor)) * figures[name] / 1e6
+        case .api:
+            return (notifications * figures[.apiPerNotification] + questions * figures[.apiPerQuestion]) / 1e6
+        case .entitlements: return workload(of: .entitlements, threads: threads, at: factor)
+        case .churn: return workload(of: .churn, threads: threads, at: factor)
+        case .consumption: return workload(of: .consumption, threads: threads, at: factor)
+        }
+    }
+
+    /// Two, or as many as the busiest time needs and one more: then one may be lost. A process is counted as able to use one core
+    /// for each of its threads.
+    static func processes(forCores cores: Double, threads: Int) -> Int {
+        max(2, Int((cores / Double(threads)).rounded(.up)) + 1)
+    }
+
+    func processes(of role: SizedRole) -> ProcessSizing {
+        let decisions = installation.decisions
+        let threads = role.worker == nil ? 1 : decisions.workerThreads
+        var count = 2
+        var peak = 0.0
+        // More processes can commit more often, which costs more. This ends: the cost is limited by the rate.
+        while true {
+            peak = Double(count) * rest(role) + work(role, threads: Double(count * threads), at: decisions.peakFactor)
+            let needed = Self.processes(forCores: peak, threads: threads)
+            if needed <= count { break }
+            count = needed
+        }
+        let average = Double(count) * rest(role) + work(role, threads: Double(count * threads), at: 1)
+        let used = (count - 1) * threads
+        let lacks = role.worker != nil && used > decisions.plan.partitions ? used : nil
+        return ProcessSizing(
+            role: role, processes: count, coresOnAverage: average, coresAtPeak: peak, memoryBytes: memory(role),
+            diskBytes: disk(role, processes: count), lacksPartitions: lacks)
+    }
+
+    private func memory(_ role: SizedRole) -> Double {
+        switch role {
+        case .ingest: figures[.ingestMemory] + installation.decisions.ingestBufferedBytes
+        case .entitlements, .churn, .consumption, .api:
+            installation.decisions.stateCacheBytes + Self.workerMemoryBesides
+        }
+    }
+
+    private func disk(_ role: SizedRole, processes: Int) -> Double {
+        switch role {
+        case .ingest: 0
+        case .entitlements, .churn, .consumption:
+            topics.keptState(of: role.worker!) * figures[.diskPerStateByte] / Double(processes - 1)
+        // Each has a whole copy of these topics.
+        case .api:
+            topics.topics.filter { Self.followed.contains($0.id) }.reduce(0) { $0 + $1.keptBytes }
+                * figures[.diskPerStateByte]
+        }
+    }
+
+    /// The topics that the read API keeps on its disk. Cells of churn are in its memory.
+    static let followed: [TopicID] = [.entitlements, .entitlementEvents, .accounts, .consumption]
+}
