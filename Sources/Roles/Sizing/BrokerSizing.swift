@@ -19,31 +19,28 @@ struct BrokerFormulas {
     let installation: Installation
     let figures: MeasuredFigures
     let rates: Rates
+    let processes: ProcessFormulas
 
-    /// - Parameter threads: of each worker.
-    private func work(at factor: Double, threads: [Double]) -> Double {
+    private func work(at factor: Double) -> Double {
         let seconds = Installation.secondsInDay
+        // The records of a refund request are counted as the records of notifications.
         let requests = (rates.usage + rates.refundRequests * 4) * factor / seconds
         let notifications = rates.notifications * factor / seconds
-        let read = notifications + rates.ticks / seconds + requests
-        let commits = threads.reduce(0) { $0 + min(read, $1 * figures[.commitsASecond]) }
         var microseconds =
-            commits * figures[.brokerPerCommit] + (notifications + requests) * figures[.brokerPerNotification]
+            processes.commits(at: factor) * figures[.brokerPerCommit]
+            + (notifications + requests) * figures[.brokerPerNotification]
         if installation.decisions.archivesSignedPayloads {
             microseconds += notifications * figures[.brokerPerArchivedNotification]
         }
         return microseconds / 1e6
     }
 
-    func brokers(_ processes: [ProcessSizing], _ topics: [TopicSizing]) -> BrokerSizing {
+    func brokers(_ topics: [TopicSizing]) -> BrokerSizing {
         let copies = installation.decisions.plan.replicationFactor
-        let threads = processes.filter { $0.role.worker != nil }.map {
-            Double($0.processes * installation.decisions.workerThreads)
-        }
         let rest = Double(copies) * figures[.brokerRest]
         // A copy on another broker was not measured: each is counted as if it were written by clients.
-        let average = work(at: 1, threads: threads) * Double(copies)
-        let peak = work(at: installation.decisions.peakFactor, threads: threads) * Double(copies)
+        let average = work(at: 1) * Double(copies)
+        let peak = work(at: installation.decisions.peakFactor) * Double(copies)
         return BrokerSizing(
             brokers: copies, coresOnAverage: rest + average, coresAtPeak: rest + peak,
             coresOfEach: figures[.brokerRest] + peak / Double(max(1, copies - 1)),

@@ -69,11 +69,11 @@ public enum FigureName: String, Sendable, CaseIterable {
     /// In cores, of a process that has worked and has nothing to do.
     case ingestRest, entitlementsRest, churnRest, consumptionRest, apiRest, brokerRest
     /// In microseconds.
-    case ingestPerNotification, ingestPerArchivedNotification
+    case ingestPerBatch, ingestPerNotification, ingestPerArchivedNotification
     case entitlementsPerCommit, entitlementsPerRecord
     case churnPerCommit, churnPerRecord
     case consumptionPerCommit, consumptionPerRecord, consumptionPerDecision, consumptionPerAnswer
-    case apiPerNotification, apiPerQuestion
+    case apiPerCommit, apiPerNotification, apiPerQuestion
     case brokerPerCommit, brokerPerNotification, brokerPerArchivedNotification
     /// The most that one thread of a worker commits.
     case commitsASecond

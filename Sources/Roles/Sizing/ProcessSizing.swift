@@ -35,9 +35,13 @@ struct ProcessFormulas {
     let figures: MeasuredFigures
     let rates: Rates
     let topics: TopicFormulas
+    /// Threads of all processes of each worker, once they are known.
+    var workerThreads: [Double] = []
 
     /// What a worker has besides `state.cache.bytes`: docs/operate/run-workers.md promises it, and tests hold the promise.
     static let workerMemoryBesides = Double(128 << 20)
+    /// Ingest collects records for 20 ms before it sends them.
+    static let batchesASecond = 50.0
 
     /// Records a second, on average and in the busiest time. Ticks come evenly.
     private func perSecond(_ aDay: Double, even: Double = 0, at factor: Double) -> Double {
@@ -61,6 +65,13 @@ struct ProcessFormulas {
                 * (figures[.consumptionPerDecision] + figures[.consumptionPerAnswer])
         }
         return microseconds / 1e6
+    }
+
+    /// Of all workers together.
+    func commits(at factor: Double) -> Double {
+        let more = perSecond(rates.usage + rates.refundRequests * 2, at: factor)
+        let read = perSecond(rates.notifications, even: rates.ticks, at: factor) + more
+        return workerThreads.reduce(0) { $0 + min(read, $1 * figures[.commitsASecond]) }
     }
 
     private static func names(of worker: WorkerName) -> (commit: FigureName, record: FigureName) {
@@ -90,13 +101,32 @@ struct ProcessFormulas {
             let name: FigureName =
                 installation.decisions.archivesSignedPayloads ? .ingestPerArchivedNotification : .ingestPerNotification
             // A usage record has no signature; it is counted as a notification.
-            return (notifications + perSecond(rates.usage, at: factor)) * figures[name] / 1e6
+            let records = notifications + perSecond(rates.usage, at: factor)
+            let batches = min(records, threads * Self.batchesASecond)
+            return (batches * figures[.ingestPerBatch] + records * figures[name]) / 1e6
         case .api:
-            return (notifications * figures[.apiPerNotification] + questions * figures[.apiPerQuestion]) / 1e6
+            // Every process follows all commits of the workers. Questions are divided among the processes.
+            let following = commits(at: factor) * figures[.apiPerCommit] + notifications * figures[.apiPerNotification]
+            return (following * threads + questions * figures[.apiPerQuestion]) / 1e6
         case .entitlements: return workload(of: .entitlements, threads: threads, at: factor)
         case .churn: return workload(of: .churn, threads: threads, at: factor)
         case .consumption: return workload(of: .consumption, threads: threads, at: factor)
         }
+    }
+
+    /// Of all roles. The workers come first: how often they commit decides what others have to do.
+    static func all(
+        _ installation: Installation, _ figures: MeasuredFigures, _ rates: Rates, _ topics: TopicFormulas
+    ) -> (processes: [ProcessSizing], formulas: ProcessFormulas) {
+        var formulas = ProcessFormulas(installation: installation, figures: figures, rates: rates, topics: topics)
+        var found: [SizedRole: ProcessSizing] = [:]
+        for role in SizedRole.allCases where role.worker != nil {
+            let process = formulas.processes(of: role)
+            found[role] = process
+            formulas.workerThreads.append(Double(process.processes * installation.decisions.workerThreads))
+        }
+        for role in SizedRole.allCases where role.worker == nil { found[role] = formulas.processes(of: role) }
+        return (SizedRole.allCases.compactMap { found[$0] }, formulas)
     }
 
     /// Two, or as many as the busiest time needs and one more: then one may be lost. A process is counted as able to use one core

@@ -16,11 +16,10 @@ public struct Sizing: Sendable {
         rates = Rates(installation, figures)
         let formulas = TopicFormulas(installation: installation, figures: figures, rates: rates)
         topics = formulas.topics
-        let roles = ProcessFormulas(
-            installation: installation, figures: figures, rates: rates, topics: formulas)
-        processes = SizedRole.allCases.map { roles.processes(of: $0) }
-        brokers = BrokerFormulas(installation: installation, figures: figures, rates: rates)
-            .brokers(processes, topics)
+        let (processes, roles) = ProcessFormulas.all(installation, figures, rates, formulas)
+        self.processes = processes
+        brokers = BrokerFormulas(installation: installation, figures: figures, rates: rates, processes: roles)
+            .brokers(topics)
         stateBytes = SizedRole.allCases.compactMap { role in
             role.worker.map { (role, formulas.keptState(of: $0)) }
         }
