@@ -128,7 +128,8 @@ import Testing
             }
             for (old, new) in zip(small.processes, large.processes) {
                 let rest = Double(new.processes) * MeasuredFigures.measured[Self.rest(old.role)]
-                #expect(new.coresOnAverage <= 2 * old.coresOnAverage * (1 + 1e-9) + rest + more(new, old), "\(old) \(new)")
+                #expect(
+                    new.coresOnAverage <= 2 * old.coresOnAverage * (1 + 1e-9) + rest + more(new, old), "\(old) \(new)")
             }
             #expect(large.brokers.diskBytes <= 2 * small.brokers.diskBytes * (1 + 1e-9))
         }
@@ -136,7 +137,9 @@ import Testing
 
     /// More processes can commit more often. And each process of the read API follows everything.
     private func more(_ new: ProcessSizing, _ old: ProcessSizing) -> Double {
-        if new.role == .api { return max(0, Double(new.processes) / Double(old.processes) - 1) * 2 * old.coresOnAverage }
+        if new.role == .api {
+            return max(0, Double(new.processes) / Double(old.processes) - 1) * 2 * old.coresOnAverage
+        }
         guard let name = Self.perCommit(new.role), new.processes > 2 * old.processes else { return 0 }
         let figures = MeasuredFigures.measured
         return Double(new.processes * 4) * figures[.commitsASecond] * figures[name] / 1e6

@@ -76,14 +76,22 @@ extension Sizing {
     }
 
     @Test func `archives nothing that is not to be archived`() throws {
-        let sizing = Sizing(of: try made { _ in } _: { $0.archivesSignedPayloads = false }, by: round)
+        let sizing = Sizing(
+            of: try made { _ in
+            } _: {
+                $0.archivesSignedPayloads = false
+            }, by: round)
         #expect(sizing.topic(.signed).recordsADay == 0 && sizing.topic(.signed).keptBytes == 0)
         let archiving = Sizing(of: try made(), by: round)
         #expect(archiving.topic(.signed).recordsADay > 0)
     }
 
     @Test func `takes the busiest time for notifications and not for ticks`() throws {
-        let sizing = Sizing(of: try made { _ in } _: { $0.peakFactor = 10 }, by: round)
+        let sizing = Sizing(
+            of: try made { _ in
+            } _: {
+                $0.peakFactor = 10
+            }, by: round)
         let expected = (10 * sizing.rates.notifications + sizing.rates.ticks) / 86_400
         #expect(abs(sizing.topic(.notifications).recordsASecondAtPeak - expected) < 1e-9)
     }
@@ -91,7 +99,9 @@ extension Sizing {
     // MARK: Bytes
 
     @Test func `gives each record that arrives alone its batch and its transaction's end`() throws {
-        let by = figures([.batchBytes: 61, .markerBytes: 78, .noteBytes: 200, .tickBytes: 100, .notificationBytes: 2000])
+        let by = figures([
+            .batchBytes: 61, .markerBytes: 78, .noteBytes: 200, .tickBytes: 100, .notificationBytes: 2000,
+        ])
         let sizing = Sizing(of: try made(), by: by)
         let (n, ticks) = (sizing.rates.notifications, sizing.rates.ticks)
         #expect(sizing.topic(.notifications).bytesADay == n * 2061 + ticks * 161)
@@ -145,7 +155,10 @@ extension Sizing {
 
     @Test func `lets the state of a subscription grow with its notifications`() throws {
         let by = figures([.entitlementsKeptBytes: 0, .entitlementsKeptBytesPerNotification: 3])
-        let installation = try made(renewals: 100) { _ in } _: { $0.years = 2 }
+        let installation = try made(renewals: 100) { _ in
+        } _: {
+            $0.years = 2
+        }
         let state = Sizing(of: installation, by: by).stateBytes.first { $0.role == .entitlements }!.bytes
         #expect(state == 3 * 1000 * 730)
     }

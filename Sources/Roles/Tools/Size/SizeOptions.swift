@@ -20,21 +20,24 @@ struct SizeOptions {
 
     /// Length in days of the periods that Apple sells.
     private static let periods: [(name: String, days: Double)] = [
-        ("weekly", 7), ("monthly", 365.25 / 12), ("quarterly", 365.25 / 4), ("halfyearly", 365.25 / 2), ("yearly", 365.25),
+        ("weekly", 7), ("monthly", 365.25 / 12), ("quarterly", 365.25 / 4), ("halfyearly", 365.25 / 2),
+        ("yearly", 365.25),
     ]
 
     static let options = [
         CommandOption("subscribers", value: "N", effect: "Subscriptions that are paid now."),
         CommandOption(
             "plans", value: "PLAN:PERCENT[,...]",
-            effect: "Shares of subscribers by the length of their period: \(periods.map(\.name).joined(separator: ", ")) "
+            effect:
+                "Shares of subscribers by the length of their period: \(periods.map(\.name).joined(separator: ", ")) "
                 + "(monthly:100)."),
         CommandOption("renewals-a-day", value: "N", effect: "Renewals a day, instead of --plans."),
         CommandOption(
             "churn-a-month", value: "PERCENT",
             effect: "Share of subscribers that leaves each month and is replaced: what is known of them is kept (5)."),
         CommandOption("churned", value: "N", effect: "Subscriptions that have ended, instead of --churn-a-month."),
-        CommandOption("purchases-a-day", value: "N", effect: "One-time purchases (0). Each is kept like a subscription."),
+        CommandOption(
+            "purchases-a-day", value: "N", effect: "One-time purchases (0). Each is kept like a subscription."),
         CommandOption("refund-requests-a-day", value: "N", effect: "Refund requests of Apple (0)."),
         CommandOption(
             "usage-a-day", value: "N", effect: "Usage records of the app's backend (one for each refund request)."),
@@ -53,11 +56,14 @@ struct SizeOptions {
     init(_ invocation: Invocation, _ configuration: Configuration) throws(SizingFaults) {
         var reader = SizeReader(invocation)
         let subscribers = reader.whole("subscribers")
-        if !invocation.has("subscribers") { reader.faults.append("give --subscribers: how many subscriptions are paid") }
+        if !invocation.has("subscribers") {
+            reader.faults.append("give --subscribers: how many subscriptions are paid")
+        }
         reader.refuse("renewals-a-day", with: "plans")
         reader.refuse("churned", with: "churn-a-month")
         let years = reader.whole("years", assumed: Self.years, "\(Self.years) years")
-        let peak = reader.number("peak", assumed: Self.peakFactor, "a busiest time of \(Int(Self.peakFactor)) times the average")
+        let peak = reader.number(
+            "peak", assumed: Self.peakFactor, "a busiest time of \(Int(Self.peakFactor)) times the average")
         let renewals = Self.renewals(&reader, invocation, Double(subscribers ?? 0))
         let churned = Self.churned(&reader, invocation, Double(subscribers ?? 0), years: Double(years))
         var customers = Installation.Customers(
@@ -73,7 +79,8 @@ struct SizeOptions {
             ingestBufferedBytes: Double(configuration.ingest.maxBufferedBytes))
         decisions.years = years
         decisions.peakFactor = peak
-        decisions.tickSeconds = Double(configuration.tickInterval.components.seconds)
+        decisions.tickSeconds =
+            Double(configuration.tickInterval.components.seconds)
             + Double(configuration.tickInterval.components.attoseconds) / 1e18
         decisions.archivesSignedPayloads = configuration.verification.archivesSignedPayloads
         decisions.workerThreads = configuration.worker.threads
@@ -84,7 +91,8 @@ struct SizeOptions {
         assumptions = reader.assumptions
     }
 
-    private static func renewals(_ reader: inout SizeReader, _ invocation: Invocation, _ subscribers: Double) -> Double {
+    private static func renewals(_ reader: inout SizeReader, _ invocation: Invocation, _ subscribers: Double) -> Double
+    {
         if invocation.has("renewals-a-day") { return reader.optional("renewals-a-day") ?? 0 }
         if !invocation.has("plans") { reader.assumptions.append("all subscribers pay monthly") }
         let text = invocation.option("plans") ?? "monthly:100"
@@ -103,7 +111,9 @@ struct SizeOptions {
             sum += share
             renewals += subscribers * share / 100 / period.days
         }
-        if abs(sum - 100) > 0.01 { reader.faults.append("the shares of --plans must add up to 100, not \(quoted(text))") }
+        if abs(sum - 100) > 0.01 {
+            reader.faults.append("the shares of --plans must add up to 100, not \(quoted(text))")
+        }
         return renewals
     }
 
@@ -112,7 +122,8 @@ struct SizeOptions {
     ) -> Double {
         if invocation.has("churned") { return reader.optional("churned") ?? 0 }
         let percent = reader.number(
-            "churn-a-month", assumed: monthlyChurn, "\(Int(monthlyChurn)) % of the subscribers leave each month and are replaced")
+            "churn-a-month", assumed: monthlyChurn,
+            "\(Int(monthlyChurn)) % of the subscribers leave each month and are replaced")
         if percent > 100 { reader.faults.append("--churn-a-month must be a percentage from 0 to 100") }
         return subscribers * percent / 100 * monthsInYear * years
     }

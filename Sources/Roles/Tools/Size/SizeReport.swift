@@ -23,7 +23,9 @@ struct SizeReport {
             "\(decisions.plan.partitions) partitions, \(decisions.plan.replicationFactor) copies, \(decisions.years) years; signed payloads "
                 + (decisions.archivesSignedPayloads ? "are archived" : "are not archived"),
         ]
-        if !assumptions.isEmpty { lines.append("assumed, because it was not given: \(assumptions.joined(separator: "; "))") }
+        if !assumptions.isEmpty {
+            lines.append("assumed, because it was not given: \(assumptions.joined(separator: "; "))")
+        }
         lines.append("computed from figures of \(sizing.figures.date), measured on \(sizing.figures.machine)")
         return lines
     }
@@ -117,6 +119,7 @@ func grouped(_ value: Double) -> String {
 /// Up to two decimals below 10, one below 100, none above. Something that is not 0 never looks like 0.
 func rounded(_ value: Double) -> String {
     if value > 0, value < 0.01 { return "<0.01" }
+    if value < 100, value == value.rounded() { return String(wholeNumber(value)) }
     if value >= 100 { return grouped(value) }
     let digits = value < 10 ? 100 : 10
     let parts = wholeNumber(value * Double(digits))
@@ -132,7 +135,6 @@ func bytes(_ value: Double) -> String {
         value /= 1000
         units = units.dropFirst()
     }
-    if value == 0 { return "0" }
     return "\(value >= 10 ? String(wholeNumber(value)) : rounded(value)) \(units.first!)"
 }
 

@@ -65,7 +65,9 @@ func measureSizedIngest(_ stage: SizingStage, _ figures: inout SizingFigures, _ 
             + "archive \(short(without.fast.ingest)), at rest \(short(with.rest.ingest))")
 }
 
-private func measure(_ stage: SizingStage, _ fixture: NotificationFixture, _ archives: Bool) async throws -> MeasuredIngest {
+private func measure(_ stage: SizingStage, _ fixture: NotificationFixture, _ archives: Bool) async throws
+    -> MeasuredIngest
+{
     let names = stage.names("ingest-\(archives)")
     let ingest = try await IngestProcess.start(
         stage.program, bootstrap: stage.bootstrap, prefix: "\(names.prefix)", roots: fixture.rootPEM,

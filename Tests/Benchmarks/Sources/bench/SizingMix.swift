@@ -84,14 +84,17 @@ private struct Mix: Sendable {
     }
 
     private func lines(_ path: String) throws -> [JSONValue] {
-        try readFile(path, limitBytes: 1 << 28).split(separator: UInt8(ascii: "\n")).map { try JSONValue.read(Array($0)) }
+        try readFile(path, limitBytes: 1 << 28).split(separator: UInt8(ascii: "\n")).map {
+            try JSONValue.read(Array($0))
+        }
     }
 
     func write(_ stage: SizingStage, _ names: Names) async throws {
         let (bootstrap, told) = (stage.bootstrap, told)
         try await onThread {
             let producer = try Producer(
-                .init(clientID: "bench", properties: ClientProperties(bootstrapServers: bootstrap))) { _ in }
+                .init(clientID: "bench", properties: ClientProperties(bootstrapServers: bootstrap))
+            ) { _ in }
             defer { producer.close(by: Deadline(after: .seconds(10))) }
             let topics = [
                 TopicID.notifications: try producer.topic(names.topic(.notifications)),
@@ -111,7 +114,7 @@ private struct Mix: Sendable {
                             partition: Partitioner.partition(of: one.key, count: workerPartitions), key: one.key.span,
                             value: one.value.span, headers: headers, timestamp: one.at)
                         break
-                    } catch where error.code == .queueFull {
+                    } catch  where error.code == .queueFull {
                         producer.poll(.milliseconds(10))
                     }
                 }
@@ -171,7 +174,8 @@ private func read(_ mix: Mix, _ names: Names, _ stage: SizingStage, _ figures: i
     let outputs: [(TopicID, bytes: FigureName, count: FigureName)] = [
         (.entitlements, .entitlementBytes, .entitlementsPerNotification),
         (.entitlementEvents, .entitlementEventBytes, .entitlementEventsPerNotification),
-        (.accounts, .accountBytes, .accountsPerNotification), (.churnCells, .churnCellBytes, .churnCellsPerNotification),
+        (.accounts, .accountBytes, .accountsPerNotification),
+        (.churnCells, .churnCellBytes, .churnCellsPerNotification),
         (.churnEvents, .churnEventBytes, .churnEventsPerNotification),
     ]
     var (markers, markerBytes) = (0, 0)

@@ -39,7 +39,9 @@ func measureSizing(_ report: inout Report) async throws {
 }
 
 private func compare(_ figures: SizingFigures, _ report: inout Report) {
-    report.note("factor: the greater of measured/used and used/measured; figures in use are of \(MeasuredFigures.measured.date)")
+    report.note(
+        "factor: the greater of measured/used and used/measured; figures in use are of \(MeasuredFigures.measured.date)"
+    )
     for name in FigureName.allCases {
         let measured = figures[name]
         guard measured.isFinite, measured > 0 else {
@@ -56,14 +58,16 @@ private func compare(_ figures: SizingFigures, _ report: inout Report) {
             continue
         }
         report.judge(
-            "sizing \(name.rawValue)", "measured \(short(measured)) \(used.unit), used \(short(used.value))", ratio: factor,
+            "sizing \(name.rawValue)", "measured \(short(measured)) \(used.unit), used \(short(used.value))",
+            ratio: factor,
             .atMost(name.isExact ? exactFactor : timeFactor))
     }
     report.note("in the form of MeasuredFigures.swift:")
     for name in FigureName.allCases {
         let words = MeasuredFigures.measured.figures[name]
         report.note(
-            ".\(name.rawValue): MeasuredFigure(\(short(figures[name])), \"\(words?.unit ?? "")\", \"\(words?.part ?? "")\"),")
+            ".\(name.rawValue): MeasuredFigure(\(short(figures[name])), \"\(words?.unit ?? "")\", \"\(words?.part ?? "")\"),"
+        )
     }
 }
 
@@ -107,7 +111,9 @@ struct SizingStage: Sendable {
         program = (try? productPath("perennial")) ?? "perennial"
     }
 
-    func names(_ name: String) -> Names { Names(prefix: TopicPrefix("bench-size-\(name)-\(getpid())")!, environment: .production) }
+    func names(_ name: String) -> Names {
+        Names(prefix: TopicPrefix("bench-size-\(name)-\(getpid())")!, environment: .production)
+    }
 
     func settings(_ names: Names) -> [String] {
         [

@@ -49,7 +49,9 @@ struct Parts {
     let perRecord: Double
 
     /// - Parameter cpu: in cores, without the rest.
-    init(_ slow: (cpu: Double, commits: Double, records: Double), _ fast: (cpu: Double, commits: Double, records: Double)) {
+    init(
+        _ slow: (cpu: Double, commits: Double, records: Double), _ fast: (cpu: Double, commits: Double, records: Double)
+    ) {
         let determinant = slow.commits * fast.records - fast.commits * slow.records
         perCommit = (slow.cpu * fast.records - fast.cpu * slow.records) / determinant * 1e6
         perRecord = (slow.commits * fast.cpu - fast.commits * slow.cpu) / determinant * 1e6
@@ -188,7 +190,8 @@ private func read(_ slow: Pace, _ fast: Pace, _ rest: Pace, _ figures: inout Siz
     figures[.commitsASecond] = fast.commits.values.max() ?? .nan
     func work(_ pace: Pace, _ name: String) -> Double { (pace.cpu[name] ?? .nan) - (rest.cpu[name] ?? .nan) }
     // The read API sees records when they are committed: it has something to do with each commit.
-    let api = Parts((work(slow, "api"), slow.allCommits, slow.records), (work(fast, "api"), fast.allCommits, fast.records))
+    let api = Parts(
+        (work(slow, "api"), slow.allCommits, slow.records), (work(fast, "api"), fast.allCommits, fast.records))
     figures[.apiRest] = rest.cpu["api"] ?? .nan
     figures[.apiPerCommit] = api.perCommit
     figures[.apiPerNotification] = api.perRecord
@@ -199,5 +202,6 @@ private func read(_ slow: Pace, _ fast: Pace, _ rest: Pace, _ figures: inout Siz
     figures[.brokerPerNotification] = broker.perRecord
     report.note(
         "broker: \(short(work(slow, "broker"))) and \(short(work(fast, "broker"))) cores, \(short(slow.allCommits)) and "
-            + "\(short(fast.allCommits)) commits; api: \(short(work(slow, "api"))) and \(short(work(fast, "api"))) cores")
+            + "\(short(fast.allCommits)) commits; api: \(short(work(slow, "api"))) and \(short(work(fast, "api"))) cores"
+    )
 }
