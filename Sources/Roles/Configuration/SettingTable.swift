@@ -117,7 +117,8 @@ public enum SettingTable {
         "Directory of the local state. It is a cache: if it is lost, it is rebuilt from Kafka.")
     static let stateCacheBytes = setting(
         // The blocks of the store need at least one MiB.
-        "state.cache.bytes", default: "268435456", .integer(1 << 20...1 << 40), for: .runWorkers + [.api, .promote, .size],
+        "state.cache.bytes", default: "268435456", .integer(1 << 20...1 << 40),
+        for: .runWorkers + [.api, .promote, .size],
         "Memory of each process for state, backlogs and restores. The resident memory of a worker is at most 100 MiB "
             + "more.")
     static let workerThreads = setting(

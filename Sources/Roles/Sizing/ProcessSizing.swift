@@ -1,6 +1,6 @@
 // Processes of each role: how many, and what each needs.
 
-public import Contract
+import Contract
 
 public enum SizedRole: String, Sendable, CaseIterable {
     case ingest, entitlements, churn, consumption, api

@@ -1,5 +1,6 @@
 // How many records arrive, on average.
 
+import Contract
 import Glibc
 
 /// Records a day of the topics that workers read.

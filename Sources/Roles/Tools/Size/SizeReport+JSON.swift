@@ -1,5 +1,6 @@
 // What `perennial size --format json` prints: one object.
 
+import Contract
 import JSON
 import Sizing
 

@@ -6,6 +6,7 @@ import IngestTestKit
 import KafkaTestKit
 import Log
 import Platform
+import Runtime
 import Sizing
 
 private let rates = [10.0, 200]

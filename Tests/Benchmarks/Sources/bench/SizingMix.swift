@@ -43,7 +43,7 @@ private struct Mix: Sendable {
             [
                 "simulate", "--subscribers", "\(subscribers)", "--days", "\(days)", "--refunds", "\(refunds)", "--out",
                 "\(scratch)/payloads", "--usage-out", "\(scratch)/usage.jsonl", "--apps", "\(scratch)/apps.json",
-            ], timeout: .seconds(300), environment: .only([:]))
+            ], environment: .only([:]), timeout: .seconds(300))
         guard made.code == 0 else { throw NotInTime("payloads", limit: .zero, detail: made.words) }
         // The simulator's certificates follow from its seed, which is the fixture's.
         let verifier = Verifier(
