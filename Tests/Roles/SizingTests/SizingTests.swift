@@ -210,10 +210,13 @@ extension Sizing {
 
     @Test func `charges the consumption worker for notifications, requests and answers`() throws {
         let by = figures([.consumptionPerDecision: 1000, .consumptionPerAnswer: 2000, .notificationsPerRenewal: 1])
-        let without = Sizing(of: try made(subscribers: 1_000_000), by: by).role(.consumption).coresOnAverage
+        let quiet = Sizing(of: try made(subscribers: 1_000_000), by: by)
+        let without = quiet.role(.consumption).coresOnAverage
         let with = Sizing(of: try made(subscribers: 1_000_000) { $0.refundRequestsADay = 86_400 }, by: by)
             .role(.consumption).coresOnAverage
-        #expect(without > 0)
+        // It reads every notification and every tick, and commits each.
+        let read = quiet.rates.notifications + quiet.rates.ticks
+        #expect(abs(without - read / 86_400 * 20 / 1e6) < 1e-12)
         // One request a second: its decision and answer, and five records of 10 us, with their commits.
         let more = 1.0 * (1000 + 2000) / 1e6
         #expect(with - without > more && with - without < more + 5 * 20 / 1e6 + 1e-9)
@@ -242,7 +245,10 @@ extension Sizing {
         let by = figures([.brokerRest: 0.03, .brokerPerNotification: 100, .brokerPerCommit: 1000, .brokerMemory: 1e9])
         let sizing = Sizing(of: try made(), by: by)
         let (average, peak) = (sizing.brokers.coresOnAverage, sizing.brokers.coresAtPeak)
-        #expect(average > 3 * 0.03 && average <= peak)
+        // Three workers commit what they read; three copies are written.
+        let (read, n) = (sizing.rates.notifications + sizing.rates.ticks, sizing.rates.notifications)
+        let microseconds = 3 * (3 * read * 1000 + n * (100 + 10)) / 86_400
+        #expect(abs(average - (3 * 0.03 + microseconds / 1e6)) < 1e-9)
         #expect(sizing.brokers.memoryBytes == 1e9)
         #expect(abs(sizing.brokers.diskBytes - sizing.topics.reduce(0) { $0 + $1.keptBytes }) < 1)
         // One is lost: the others share its work.

@@ -36,7 +36,7 @@ private struct MeasuredIngest {
 
 func measureSizedIngest(_ stage: SizingStage, _ figures: inout SizingFigures, _ report: Report) async throws {
     // No body is posted twice: ingest would find its chain, and the broker its words, in no other order than Apple's.
-    let fixture = try NotificationFixture(count: 9_000)
+    let fixture = try NotificationFixture(count: 6_500)
     var measured: [MeasuredIngest] = []
     for archives in [true, false] {
         measured.append(try await measure(stage, fixture, archives))
