@@ -134,7 +134,9 @@ func measureDisk(_ figures: inout SizingFigures) async throws {
     guard let bytes = Double(size.standardOutput.prefix { $0.isNumber }) else {
         throw NotInTime("the size of \(scratch.path)", limit: .zero, detail: size.words)
     }
-    guard let folder = try await SharedKafka.cluster()?.broker.dataDirectory else { return }
+    guard let folder = try await SharedKafka.cluster()?.broker.dataDirectory else {
+        throw NotInTime("a broker of this process: unset KAFKA_BOOTSTRAP_SERVERS", limit: .zero)
+    }
     let changelog = try TopicOnDisk(input.processor("disk").definition.changelog, in: folder)
     let records = changelog.records.filter { $0.key != [0] }
     figures[.diskPerStateByte] = bytes / Double(records.reduce(0) { $0 + $1.bytes })

@@ -24,17 +24,23 @@ struct SizingFigures {
 }
 
 func measureSizing(_ report: inout Report) async throws {
-    guard let cluster = try await SharedKafka.cluster() else {
-        return report.fail("the row starts a broker of its own: set KAFKA_HOME and not KAFKA_BOOTSTRAP_SERVERS")
+    guard BrokerSource.current.canStartBrokers else {
+        printMessage("bench: \(BrokerSource.privateSkipLine)")
+        exitProcess(2)
     }
+    var options = KafkaOptions()
+    // All records are counted, also those of a simulated year: so nothing is compacted, and no segment is closed for its age.
+    options.properties = ["log.cleaner.enable": "false", "log.roll.hours": "876000"]
+    let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
     var figures = SizingFigures()
     let stage = SizingStage(cluster)
     try await measureMix(stage, &figures, report)
     try await measureSizedWorkers(stage, &figures, report)
     try await measureSizedIngest(stage, &figures, report)
+    figures[.brokerMemory] = Double(try cluster.broker.peakMemoryBytes())
+    await cluster.close()
     try await measureDisk(&figures)
     try await measureRequestsAndQuestions(&figures)
-    figures[.brokerMemory] = Double(try cluster.broker.peakMemoryBytes())
     compare(figures, &report)
 }
 
