@@ -91,37 +91,30 @@ private struct Mix: Sendable {
 
     func write(_ stage: SizingStage, _ names: Names) async throws {
         let (bootstrap, told) = (stage.bootstrap, told)
-        try await onThread {
-            let producer = try Producer(
-                .init(clientID: "bench", properties: ClientProperties(bootstrapServers: bootstrap))
-            ) { _ in }
-            defer { producer.close(by: Deadline(after: .seconds(10))) }
-            let topics = [
-                TopicID.notifications: try producer.topic(names.topic(.notifications)),
-                .usage: try producer.topic(names.topic(.usage)),
-            ]
-            _ = try producer.partitionCounts(by: Deadline(after: .seconds(10)))
-            for one in told {
-                let type = one.topic == .usage ? "usage" : "notification"
-                let headers = [
-                    RecordHeader("id", one.id), RecordHeader("type", type), RecordHeader("schema", "\(type)/1"),
-                    RecordHeader("app", "perennial/0.2.0"),
-                ]
-                while true {
-                    do throws(KafkaFault) {
-                        try producer.send(
-                            to: topics[one.topic]!,
-                            partition: Partitioner.partition(of: one.key, count: workerPartitions), key: one.key.span,
-                            value: one.value.span, headers: headers, timestamp: one.at)
-                        break
-                    } catch  where error.code == .queueFull {
-                        producer.poll(.milliseconds(10))
-                    }
-                }
-                producer.poll()
-            }
-            try producer.flush(by: Deadline(after: .seconds(60)))
-        }
+        try await onThread { try append(told, names, bootstrap) }
+    }
+}
+
+/// In the order in which they were sent.
+private func append(_ told: [Told], _ names: Names, _ bootstrap: String) throws {
+    let topics = [names.topic(.notifications), names.topic(.usage)]
+    let writer = try KafkaLog(ClientProperties(bootstrapServers: bootstrap))
+        .openWriter(WriterOptions(name: "bench", topics: topics))
+    defer { writer.close(by: Deadline(after: .seconds(10))) }
+    let batch = OutputBatch()
+    for (number, one) in told.enumerated() {
+        let isUsage = one.topic == .usage
+        let type = isUsage ? "usage" : "notification"
+        batch.append(
+            topic: isUsage ? 1 : 0, partition: Partitioner.partition(of: one.key, count: workerPartitions),
+            timestamp: one.at, key: one.key, value: one.value,
+            headers: [
+                RecordHeader("id", one.id), RecordHeader("type", type), RecordHeader("schema", "\(type)/1"),
+                RecordHeader("app", "perennial/0.2.0"),
+            ])
+        guard batch.count == 1000 || number == told.count - 1 else { continue }
+        _ = try writer.append(batch, by: Deadline(after: .seconds(60)))
+        batch.removeAll()
     }
 }
 
