@@ -82,6 +82,14 @@ struct ProcessFormulas {
         }
     }
 
+    /// Cores of each process, however many there are. The read API follows all commits of the workers in every process.
+    private func ofEach(_ role: SizedRole, at factor: Double) -> Double {
+        guard role == .api else { return rest(role) }
+        let notifications = perSecond(rates.notifications, at: factor)
+        return rest(role)
+            + (commits(at: factor) * figures[.apiPerCommit] + notifications * figures[.apiPerNotification]) / 1e6
+    }
+
     private func rest(_ role: SizedRole) -> Double {
         switch role {
         case .ingest: figures[.ingestRest]
@@ -92,10 +100,9 @@ struct ProcessFormulas {
         }
     }
 
-    /// Cores of all processes of a role beyond their rest.
+    /// Cores that the processes of a role divide among themselves.
     private func work(_ role: SizedRole, threads: Double, at factor: Double) -> Double {
         let notifications = perSecond(rates.notifications, at: factor)
-        let questions = installation.customers.questionsASecond * factor
         switch role {
         case .ingest:
             let name: FigureName =
@@ -104,10 +111,7 @@ struct ProcessFormulas {
             let records = notifications + perSecond(rates.usage, at: factor)
             let batches = min(records, threads * Self.batchesASecond)
             return (batches * figures[.ingestPerBatch] + records * figures[name]) / 1e6
-        case .api:
-            // Every process follows all commits of the workers. Questions are divided among the processes.
-            let following = commits(at: factor) * figures[.apiPerCommit] + notifications * figures[.apiPerNotification]
-            return (following * threads + questions * figures[.apiPerQuestion]) / 1e6
+        case .api: return installation.customers.questionsASecond * factor * figures[.apiPerQuestion] / 1e6
         case .entitlements: return workload(of: .entitlements, threads: threads, at: factor)
         case .churn: return workload(of: .churn, threads: threads, at: factor)
         case .consumption: return workload(of: .consumption, threads: threads, at: factor)
@@ -139,20 +143,21 @@ struct ProcessFormulas {
         let decisions = installation.decisions
         let threads = role.worker == nil ? 1 : decisions.workerThreads
         var count = 2
-        var peak = 0.0
         // More processes can commit more often, which costs more. This ends: the cost is limited by the rate.
         while true {
-            peak = Double(count) * rest(role) + work(role, threads: Double(count * threads), at: decisions.peakFactor)
-            let needed = Self.processes(forCores: peak, threads: threads)
+            let shared = work(role, threads: Double(count * threads), at: decisions.peakFactor)
+            let needed = Self.processes(forCores: shared, threads: threads)
             if needed <= count { break }
             count = needed
         }
-        let average = Double(count) * rest(role) + work(role, threads: Double(count * threads), at: 1)
+        func cores(at factor: Double) -> Double {
+            Double(count) * ofEach(role, at: factor) + work(role, threads: Double(count * threads), at: factor)
+        }
         let used = (count - 1) * threads
         let lacks = role.worker != nil && used > decisions.plan.partitions ? used : nil
         return ProcessSizing(
-            role: role, processes: count, coresOnAverage: average, coresAtPeak: peak, memoryBytes: memory(role),
-            diskBytes: disk(role, processes: count), lacksPartitions: lacks)
+            role: role, processes: count, coresOnAverage: cores(at: 1), coresAtPeak: cores(at: decisions.peakFactor),
+            memoryBytes: memory(role), diskBytes: disk(role, processes: count), lacksPartitions: lacks)
     }
 
     private func memory(_ role: SizedRole) -> Double {
@@ -170,7 +175,8 @@ struct ProcessFormulas {
             topics.keptState(of: role.worker!) * figures[.diskPerStateByte] / Double(processes - 1)
         // Each has a whole copy of these topics.
         case .api:
-            topics.topics.filter { Self.followed.contains($0.id) }.reduce(0) { $0 + $1.keptBytes }
+            topics.topics.filter { Self.followed.contains($0.id) }
+                .reduce(0) { $0 + ($1.retention == .lastOfKey ? $1.liveBytes : $1.keptBytes) }
                 * figures[.diskPerStateByte]
         }
     }

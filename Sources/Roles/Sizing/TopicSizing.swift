@@ -10,6 +10,8 @@ public struct TopicSizing: Sendable {
     /// In the busiest time.
     public let recordsASecondAtPeak: Double
     public let bytesADay: Double
+    /// The last record of each key, if only that is kept.
+    public let liveBytes: Double
     /// On the disk after the years of the installation.
     public let keptBytes: Double
     /// In all copies.
@@ -183,15 +185,15 @@ struct TopicFormulas {
             let id = definition.id
             guard Self.bytesPerRecord(id) != nil else { return nil }
             let (records, bytes) = (recordsADay(id), bytesADay(id))
+            let live = liveBytes(id)
             let kept = Keeping.kept(
-                definition, written: bytes, live: liveBytes(id), years: decisions.years,
-                partitions: decisions.plan.partitions)
+                definition, written: bytes, live: live, years: decisions.years, partitions: decisions.plan.partitions)
             // Ticks do not come more often in a busy time.
             let even = evenRecordsADay(id)
             return TopicSizing(
                 id: id, retention: definition.retention, recordsADay: records,
                 recordsASecondAtPeak: ((records - even) * decisions.peakFactor + even) / Installation.secondsInDay,
-                bytesADay: bytes, keptBytes: kept,
+                bytesADay: bytes, liveBytes: live, keptBytes: kept,
                 keptBytesInAllCopies: kept * Double(decisions.plan.replicationFactor))
         }
     }

@@ -140,7 +140,7 @@ extension Sizing {
         let (one, three) = (Sizing(of: try made(copies: 1), by: round), Sizing(of: try made(copies: 3), by: round))
         #expect(three.keptBytes == one.keptBytes)
         #expect(three.keptBytesInAllCopies == 3 * one.keptBytesInAllCopies)
-        #expect(three.brokers.brokers == 3 && three.brokers.diskBytes == one.brokers.diskBytes)
+        #expect(three.brokers.brokers == 3 && abs(three.brokers.diskBytes - one.brokers.diskBytes) < 1)
     }
 
     @Test func `keeps what is known of subscribers who have left, and of each purchase`() throws {
