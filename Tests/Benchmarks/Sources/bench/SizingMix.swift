@@ -12,7 +12,7 @@ import Platform
 import Records
 import Sizing
 
-private let subscribers = 1000
+private let subscribers = 2000
 private let days = 400
 /// Percent of the subscribers.
 private let refunds = 5
@@ -140,7 +140,7 @@ func measureMix(_ stage: SizingStage, _ figures: inout SizingFigures, _ report: 
         printMessage("sizing: \(worker.rawValue) has read the mix")
     }
     try await tick(stage, names)
-    try read(mix, names, stage, &figures)
+    try read(mix, names, stage, &figures, report)
 }
 
 /// Until the clock has written ticks to every partition.
@@ -150,7 +150,9 @@ private func tick(_ stage: SizingStage, _ names: Names) async throws {
     _ = try await clock.terminate(within: .seconds(30))
 }
 
-private func read(_ mix: Mix, _ names: Names, _ stage: SizingStage, _ figures: inout SizingFigures) throws {
+private func read(
+    _ mix: Mix, _ names: Names, _ stage: SizingStage, _ figures: inout SizingFigures, _ report: Report
+) throws {
     let folder = stage.cluster.broker.dataDirectory
     func topic(_ id: TopicID) throws -> TopicOnDisk { try TopicOnDisk(names.topic(id), in: folder) }
     let notifications = Double(mix.told.count { $0.topic == .notifications })
@@ -191,6 +193,8 @@ private func read(_ mix: Mix, _ names: Names, _ stage: SizingStage, _ figures: i
         let states = changelog.records.filter { $0.key != [0] }
         let last = Dictionary(states.map { ($0.key ?? [], $0.bytes) }) { $1 }
         let perNotification = Double(states.count) / notifications
+        let others = last.filter { point($0.key, $0.value, mix) == nil && $0.key.dropFirst().first != 0 }
+        report.note("\(worker.rawValue): \(last.count) keys, \(others.count) of them of no subscription and no cell")
         switch worker {
         case .entitlements:
             figures[.entitlementsStateBytes] = changelog.mean(states)
