@@ -23,9 +23,7 @@ struct SizeReport {
             "\(decisions.plan.partitions) partitions, \(decisions.plan.replicationFactor) copies, \(decisions.years) years; signed payloads "
                 + (decisions.archivesSignedPayloads ? "are archived" : "are not archived"),
         ]
-        if !assumptions.isEmpty {
-            lines.append("assumed, because it was not given: \(assumptions.joined(separator: "; "))")
-        }
+        if !assumptions.isEmpty { lines += ["assumed, because it was not given:"] + assumptions.map { "  \($0)" } }
         lines.append("computed from figures of \(sizing.figures.date), measured on \(sizing.figures.machine)")
         return lines
     }
