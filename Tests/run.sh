@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 # Tests that only compute keep every thread of the pool busy for a minute. That would delay tests that wait for something, so the
 # computing ones run first and alone.
-computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|RecordsTests|EntitlementsTests|EntitlementsWorkerTests|ChurnTests|ChurnWorkerTests|SimulationTests|HouseTests'
+computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|RecordsTests|EntitlementsTests|EntitlementsWorkerTests|ChurnTests|ChurnWorkerTests|SimulationTests|SizingTests|HouseTests'
 # Suites that check limits of a few seconds on the wall clock: they run one test at a time. Only the demo's tests, which wait most of
 # the time, run beside the others. HouseTests finds suites that are missing here.
 quiet='A pace|A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'

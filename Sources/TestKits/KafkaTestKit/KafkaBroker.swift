@@ -8,6 +8,8 @@ public final class KafkaBroker: Sendable {
     /// 1, 2, 3.
     public let id: Int
     let ports: BrokerPorts
+    /// Where the logs of its partitions are.
+    public let dataDirectory: String
     private let distribution: KafkaDistribution
     private let configurationFile: String
     private let logDirectory: String
@@ -31,7 +33,8 @@ public final class KafkaBroker: Sendable {
         heap = options.nodes == 1 ? "-Xms256m -Xmx1g" : "-Xms128m -Xmx384m"
         hasSASL = options.credentials != nil
         startLimit = options.startLimit
-        let properties = options.properties(of: id, in: ports, dataDirectory: "\(scratch.path)/data-\(id)")
+        dataDirectory = "\(scratch.path)/data-\(id)"
+        let properties = options.properties(of: id, in: ports, dataDirectory: dataDirectory)
         // Java treats a backslash as the start of an escape.
         let text = properties.sorted { $0.key < $1.key }
             .map {
@@ -47,6 +50,15 @@ public final class KafkaBroker: Sendable {
     // MARK: Life
 
     public var isRunning: Bool { process.withLock { $0 }?.isRunning ?? false }
+
+    /// Of its process; nil: it was never started.
+    public var processID: Int32? { process.withLock { $0 }?.processID }
+
+    /// The greatest resident memory of its process.
+    public func peakMemoryBytes() throws -> Int {
+        guard let process = process.withLock({ $0 }) else { throw KafkaTestFault("broker \(id) was never started") }
+        return try process.peakMemoryBytes()
+    }
 
     /// The broker's output since its last start.
     public var log: String { process.withLock { $0 }?.standardOutput ?? "" }
