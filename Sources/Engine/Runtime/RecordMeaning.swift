@@ -26,7 +26,12 @@ extension InputTopic {
             return .strange(ProcessFailure("no_type", "the record has no header `schema`"))
         }
         guard let parts = SchemaParts(schema) else { return .strange(Self.failure(schema)) }
-        return meaning(of: record, schema.extracting(..<parts.typeCount), isTable: isTable)
+        let type = schema.extracting(..<parts.typeCount)
+        if !isTable, equal(type, Self.tick) { return .tick }
+        for kind in kinds where kind.record.isType(type) {
+            return parts.version <= kind.record.version ? .known : newer(parts.version, kind)
+        }
+        return .unknownType
     }
 
     private func meaning(
@@ -40,9 +45,13 @@ extension InputTopic {
     private func version(of record: borrowing RecordView, _ kind: Kind) -> RecordMeaning {
         switch kind.record.schema(of: record) {
         case .known: return .known
-        case .newer(let version): return .newerSchema(kind.record.words(of: version, upgrade: "this worker"))
+        case .newer(let version): return newer(version, kind)
         case .strange: return .strange(Self.failure(record.header(HeaderName.schema)))
         }
+    }
+
+    private func newer(_ version: Int, _ kind: Kind) -> RecordMeaning {
+        .newerSchema(kind.record.words(of: version, upgrade: "this worker"))
     }
 
     private static func failure(_ schema: Span<UInt8>?) -> ProcessFailure {
