@@ -64,7 +64,7 @@ func serveAPI() throws -> Never {
                 batch.append(
                     topic: topic, partition: Partitioner.partition(of: Array(subject.utf8), count: partitions),
                     timestamp: 1_771_000_000_420, key: Array(key.utf8), value: record(id),
-                    headers: [RecordHeader("type", type), RecordHeader("schema", "\(type)/1")])
+                    headers: [RecordHeader("schema", "\(type)/1")])
             }
         }
         _ = try writer.append(batch, by: deadline)
