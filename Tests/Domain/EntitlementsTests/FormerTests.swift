@@ -282,22 +282,40 @@ private struct Pair: ~Copyable {
         #expect(pair.seen.values > 100 && pair.seen.events > 50, "\(pair.seen)")
     }
 
-    /// The limits are reached by texts, by rows and by infos.
-    @Test func `write the same at the limits`() {
+    /// The limits are reached by texts, by rows and by infos. Most of the subscription is known from the beginning.
+    @Test(arguments: [(count: 130, known: 90), (1_030, 985), (300, 240)])
+    func `write the same at the limits`(_ numbers: (count: Int, known: Int)) throws {
         var chance = Chance(seed: 3)
-        for kind in 0..<3 as Range<Int64> {
-            var pair = Pair(apps: [app], leeway: hour, .production)
-            let long = String(repeating: "t", count: kind == 0 ? 900 : 3)
-            for number in (0..<(kind == 0 ? 160 : 1_150) as Range<Int64>).shuffled(using: &chance) {
-                let row = bought(
-                    "\(number)", d(number), d(number + 1), signed: d(number) + chance.below(5),
-                    "'offerType':2,'offerIdentifier':'\(long)-\(number)','subscriptionGroupIdentifier':'\(long)'")
-                let info = renewal(
-                    0, at: d(number + 1), signed: d(number), "'autoRenewProductId':'\(long)-\(number % 40)'")
-                let text = told("A", at: d(number), kind == 2 ? nil : row, kind == 1 ? nil : info)
-                pair.hear(Array(text.utf8), at: d(number))
-            }
+        let long = String(repeating: "t", count: numbers.count < 200 ? 900 : 3)
+        let records = (0..<Int64(numbers.count)).shuffled(using: &chance).map { number in
+            let row = bought(
+                "\(number)", d(number), d(number + 1), signed: d(number) + chance.below(5),
+                "'offerType':2,'offerIdentifier':'\(long)-\(number)','subscriptionGroupIdentifier':'\(long)'")
+            let info = renewal(
+                0, at: d(number + 1), signed: d(number), "'autoRenewProductId':'\(long)-\(number % 40)'")
+            return EntitlementsTests.told("A", at: d(number), row, numbers.count > 1_000 ? nil : info)
         }
+        let known = try merged(records.prefix(numbers.known).map { try reading($0).facts })
+        var pair = Pair(apps: [app], leeway: hour, .production, kept: [0, 0] + known.bytes)
+        for record in records.dropFirst(numbers.known) { pair.hear(Array(record.utf8), at: d(2_000)) }
+        #expect(pair.seen.values > 5, "\(pair.seen)")
+        let kept = try #require(pair.kept.map { Array($0) })
+        var history = History()
+        let isTruncated = kept.withUnsafeBufferPointer { bytes in
+            var reader = KeptReader(bytes)
+            _ = reader.signed()
+            if reader.byte() == 1 { _ = Told(&reader) }
+            return history.read(&reader) && (history.isTruncated || history.forgottenRenewal != nil)
+        }
+        #expect(isTruncated, "a limit was reached")
+    }
+
+    /// Merges pairs, and pairs of pairs: one after the other takes long.
+    private func merged(_ facts: [Facts]) -> Facts {
+        guard facts.count > 1 else { return facts.first ?? Facts() }
+        var left = merged(Array(facts[..<(facts.count / 2)]))
+        left.merge(merged(Array(facts[(facts.count / 2)...])))
+        return left
     }
 
     /// A byte of a state is another one, or is missing: both read the same, or refuse it.

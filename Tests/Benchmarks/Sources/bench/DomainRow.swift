@@ -60,10 +60,10 @@ private struct DomainMix {
         let last = history[history.count - 1]
         let failed = Self.changed(
             last, #""DID_RENEW""#, #""DID_FAIL_TO_RENEW""#, #""autoRenewStatus":1"#,
-            #""autoRenewStatus":1,"isInBillingRetryPeriod":true,"gracePeriodExpiresDate":\(end + period / 2)"#)
+            #""autoRenewStatus":1,"isInBillingRetryPeriod":true,"gracePeriodExpiresDate":\#(end + period / 2)"#)
         let refunded = Self.changed(
             last, #""DID_RENEW""#, #""REFUND""#, #""quantity":1"#,
-            #""quantity":1,"revocationDate":\(end - period / 2),"revocationReason":0"#)
+            #""quantity":1,"revocationDate":\#(end - period / 2),"revocationReason":0"#)
         for number in 1..<20 {
             switch number {
             case 1..<12: add(renewal.value, renewal.timestamp)
@@ -94,7 +94,8 @@ private struct DomainMix {
         var news = 0
         for number in 0..<count {
             let place = number % values.count
-            try json.read(values[place].span)
+            let value = values[place]
+            try json.read(value.span)
             teller.read(json)
             if withKept(kept, &teller, { $0.mergeNews() && tell(&$0, at: clocks[place]) }) {
                 let made = makeOutputs(&teller)
