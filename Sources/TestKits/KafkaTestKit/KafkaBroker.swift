@@ -13,7 +13,7 @@ public final class KafkaBroker: Sendable {
     private let distribution: KafkaDistribution
     private let configurationFile: String
     private let logDirectory: String
-    private let heap: String
+    private let java: [String: String]
     private let hasSASL: Bool
     private let startLimit: Duration
     private let process = Mutex<ChildProcess?>(nil)
@@ -30,7 +30,8 @@ public final class KafkaBroker: Sendable {
         self.ports = ports[id - 1]
         self.distribution = distribution
         logDirectory = scratch.path
-        heap = options.nodes == 1 ? "-Xms256m -Xmx1g" : "-Xms128m -Xmx384m"
+        let heap = options.nodes == 1 ? "-Xms256m -Xmx1g" : "-Xms128m -Xmx384m"
+        java = options.hasUsualJava ? ["KAFKA_HEAP_OPTS": heap] : KafkaDistribution.lightJava(heap: heap)
         hasSASL = options.credentials != nil
         startLimit = options.startLimit
         dataDirectory = "\(scratch.path)/data-\(id)"
@@ -86,7 +87,7 @@ public final class KafkaBroker: Sendable {
         hadSkippedMarkers.withLock { $0 = hasSkippedMarkers }
         try process.withLock { process in
             guard process?.isRunning != true else { throw KafkaTestFault("broker \(id) is already running") }
-            var environment = KafkaDistribution.lightJava(heap: heap)
+            var environment = java
             // Otherwise the official scripts write their logs into the distribution.
             environment["LOG_DIR"] = logDirectory
             // `hasSkippedMarkers` searches for this output; the official scripts log it in any case.

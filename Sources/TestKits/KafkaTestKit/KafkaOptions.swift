@@ -23,6 +23,8 @@ public struct KafkaOptions: Sendable {
     public var hasAccessLists = false
     /// Clients reach the brokers only through `KafkaCluster.proxy`, whose ports the brokers advertise.
     public var throughProxy = false
+    /// Java as the official scripts start it, instead of one that starts quickly and stays slower: for measurements of the broker.
+    public var hasUsualJava = false
     /// One node answers 3 s after its start on an idle machine with two cores; the limit is for a busy machine.
     public var startLimit: Duration = patience * 2
 

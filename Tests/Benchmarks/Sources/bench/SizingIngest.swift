@@ -92,7 +92,9 @@ private func measure(_ stage: SizingStage, _ fixture: NotificationFixture, _ arc
         var load = Load(ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .seconds(seconds))
         (load.connectionCount, load.connectsFirst, load.rate, load.firstBody) = (connections, true, rate, next)
         let outcome = try await blocking { [load] in try load.run() }
-        guard outcome.isAllAccepted, outcome.answered(200) > 0 else {
+        // A busy machine holds some posts back; the rate is that of the answers.
+        let isAccepted = outcome.answered(200) == outcome.answered && outcome.broken + outcome.timedOut == 0
+        guard isAccepted, outcome.answered(200) > 0 else {
             throw NotInTime("answers of 200", limit: .zero, detail: "\(outcome)")
         }
         next += outcome.answered(200)
