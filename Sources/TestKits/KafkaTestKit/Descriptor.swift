@@ -61,7 +61,7 @@ package enum Loopback {
         let time = timeval(tv_sec: seconds, tv_usec: Int(limit.wholeMilliseconds % 1000) * 1000)
         setOption(descriptor.number, SOL_SOCKET, SO_RCVTIMEO, time)
         setOption(descriptor.number, SOL_SOCKET, SO_SNDTIMEO, time)
-        guard withAddress(host, port, { Glibc.connect(descriptor.number, $0, $1) }) == 0 else {
+        guard withAddress(at: host, port, { Glibc.connect(descriptor.number, $0, $1) }) == 0 else {
             throw .last("connect to port \(port) of \(host)")
         }
         return descriptor
@@ -112,7 +112,7 @@ package enum Loopback {
     }
 
     private static func withAddress(
-        _ host: String = address, _ port: UInt16, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> Int32
+        at host: String = address, _ port: UInt16, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> Int32
     ) -> Int32 {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
