@@ -14,8 +14,8 @@ struct FleetWaits: Sendable {
     /// A disturbance, or the time between two.
     struct Step: Sendable {
         let cause: ManyCause
-        /// How many notifications have waited for so many milliseconds.
-        var waits: [Int64: Int] = [:]
+        /// For each worker, how many notifications have waited for so many milliseconds.
+        var waits: [ManyKind: [Int64: Int]] = [:]
         /// The longest of each partition.
         var stands: [ManyPartition: Stand] = [:]
     }
@@ -77,7 +77,7 @@ struct FleetWaits: Sendable {
             if let since = lane.standsSince { note(Stand(partition: partition, from: since, until: time)) }
             for waiting in lane.waiting.dropFirst(lane.done) {
                 unfinished += 1
-                note(wait: time - waiting.published)
+                note(wait: time - waiting.published, partition.kind)
             }
             lanes[partition] = Lane()
         }
@@ -93,7 +93,7 @@ struct FleetWaits: Sendable {
             guard commit.position > lane.position else { continue }
             if let since = lane.standsSince { note(Stand(partition: partition, from: since, until: commit.at)) }
             while lane.done < lane.waiting.count, lane.waiting[lane.done].offset < commit.position {
-                note(wait: commit.at - lane.waiting[lane.done].published)
+                note(wait: commit.at - lane.waiting[lane.done].published, partition.kind)
                 lane.done += 1
             }
             (lane.position, lane.moved) = (commit.position, commit.at)
@@ -105,7 +105,9 @@ struct FleetWaits: Sendable {
         lanes[partition] = lane
     }
 
-    private mutating func note(wait: Int64) { steps[steps.count - 1].waits[max(0, wait), default: 0] += 1 }
+    private mutating func note(wait: Int64, _ kind: ManyKind) {
+        steps[steps.count - 1].waits[kind, default: [:]][max(0, wait), default: 0] += 1
+    }
 
     private mutating func note(_ stand: Stand) {
         let known = steps[steps.count - 1].stands[stand.partition]
@@ -134,8 +136,15 @@ struct FleetWaits: Sendable {
         }
     }
 
-    static func merged(_ steps: some Sequence<Step>) -> [Int64: Int] {
-        steps.reduce(into: [:]) { all, step in all.merge(step.waits, uniquingKeysWith: +) }
+    /// - Parameter kind: nil: all workers.
+    static func merged(_ steps: some Sequence<Step>, of kind: ManyKind? = nil) -> [Int64: Int] {
+        var all: [Int64: Int] = [:]
+        for step in steps {
+            for (worker, waits) in step.waits where kind == nil || worker == kind {
+                all.merge(waits, uniquingKeysWith: +)
+            }
+        }
+        return all
     }
 
     /// The wait that so many of a thousand notifications do not exceed; nil: there are none.
