@@ -47,11 +47,11 @@ struct HeardNotifications: Sendable {
     static func all(_ installation: Installation, zone: String, within limit: Duration) async throws -> Self {
         let heard = Mutex(HeardNotifications(judge: PlainJudge(zone: zone)))
         _ = try await installation.broker.read(installation.topic("notifications"), within: limit) { record in
-            let record = WholeRecord(record)
+            let whole = WholeRecord(record)
             heard.withLock { heard in
                 heard.judge.hear(
-                    partition: record.partition, timestamp: record.timestamp ?? 0, key: record.key, value: record.value)
-                guard record.header("type") != "tick", let id = record.header("id") else { return }
+                    partition: whole.partition, timestamp: whole.timestamp ?? 0, key: whole.key, value: whole.value)
+                guard whole.header("type") != "tick", let id = whole.header("id") else { return }
                 heard.uuids.insert(id)
                 heard.count += 1
             }
@@ -85,16 +85,19 @@ enum FleetLimits {
 
     /// Empty: nothing is wrong.
     static func faults(of meter: FleetMeter, workers: [String], judgesGrowth: Bool) -> [String] {
-        workers.compactMap { name in
-            let most = meter.most(name)
-            return most <= ManyCrew.cacheBytes + besidesCache
-                ? nil : "\(name) had \(most >> 20) MiB resident, more than its cache and 100 MiB"
+        var faults: [String] = []
+        for name in workers where meter.most(name) > ManyCrew.cacheBytes + besidesCache {
+            faults.append("\(name) had \(meter.most(name) >> 20) MiB resident, more than its cache and 100 MiB")
         }
-            + (workers + ["ingest"]).compactMap { name in
-                guard judgesGrowth else { return nil }
-                guard let growth = meter.growth(name, after: warmUp) else { return "\(name) was not measured" }
-                return FleetMeter.isFlat(growth)
-                    ? nil : "\(name) grew from \(growth.early >> 20) to \(growth.late >> 20) MiB"
+        for name in workers + ["ingest"] where judgesGrowth {
+            guard let growth = meter.growth(name, after: warmUp) else {
+                faults.append("\(name) was not measured")
+                continue
             }
+            if !FleetMeter.isFlat(growth) {
+                faults.append("\(name) grew from \(growth.early >> 20) to \(growth.late >> 20) MiB")
+            }
+        }
+        return faults
     }
 }

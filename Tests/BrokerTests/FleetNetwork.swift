@@ -28,8 +28,8 @@ struct FleetNetwork {
     /// - Parameter hosts: the last numbers of their addresses.
     static func make(hosts: [Int]) async throws -> FleetNetwork {
         // Otherwise this would change the network of a machine.
-        let links = try await shell("ip -o link | wc -l")
-        try #require(links == "1", "this is no network namespace of its own: use make fleet")
+        let routes = try await shell("ip route")
+        try #require(routes.isEmpty, "this is no network namespace of its own: use make fleet")
         try await shell(
             "ip link set lo up; ip link add bridge0 type bridge; ip addr add \(ownAddress)/24 dev bridge0; ip link set bridge0 up"
         )
@@ -47,9 +47,12 @@ struct FleetNetwork {
                 """)
         }
         // Only the kernel can say whether it has netem.
+        let first = "dev v\(hosts[0]) root"
         let hasNetem = try await shell(
-            "tc qdisc replace dev v\(hosts[0]) root netem delay 1ms 2>/dev/null && echo yes || true; tc qdisc del dev v\(hosts[0]) root 2>/dev/null || true"
-        )
+            """
+            tc qdisc replace \(first) netem delay 1ms 2>/dev/null && echo yes || true
+            tc qdisc del \(first) 2>/dev/null || true
+            """)
         return hasNetem == "yes"
             ? FleetNetwork(slowness: "netem delay 100ms", words: "100 ms more in each direction")
             : FleetNetwork(

@@ -20,6 +20,7 @@ final class FleetRun {
     private let hosts: [ManyPlace: Int]
     private let stage: FleetStage
     private let brokerDisk: String
+    private let scratch: ScratchDirectory
     private let period: Duration
 
     /// - Parameter program: the path of a release build.
@@ -51,8 +52,6 @@ final class FleetRun {
             throw error
         }
     }
-
-    private let scratch: ScratchDirectory
 
     private init(
         _ network: FleetNetwork, _ hosts: [ManyPlace: Int], _ stage: FleetStage, _ brokerDisk: String,

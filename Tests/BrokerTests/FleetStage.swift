@@ -2,7 +2,6 @@
 
 import Glibc
 import KafkaTestKit
-import Log
 import PlainChurn
 import Platform
 import Testing
@@ -94,7 +93,7 @@ final class FleetStage {
         let longest = step.stands.values.map(\.milliseconds).max() ?? 0
         print(
             "\(name): \(cause.rawValue): \(done.inSeconds), calm after \(calm.inSeconds); longest pause \(longest) ms, "
-                + "publish to committed: \(FleetWaits.words(step.waits))")
+                + "publish to committed: \(FleetWaits.words(FleetWaits.merged([step])))")
         steps[cause, default: 0] += 1
         watch.now(.nothing)
     }
@@ -112,8 +111,10 @@ final class FleetStage {
         try await crew.restartEnded()
         guard sampled.duration(to: .now) >= Self.sampleInterval else { return }
         sampled = .now
-        var running =
-            crew.running + cluster.brokers.compactMap { broker in broker.current.map { ("broker \(broker.id)", $0) } }
+        var running = crew.running
+        for broker in cluster.brokers {
+            if let process = broker.current { running.append(("broker \(broker.id)", process)) }
+        }
         if let simulator { running.append(("simulator", simulator)) }
         meter.take(running)
     }

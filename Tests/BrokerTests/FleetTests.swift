@@ -1,8 +1,6 @@
 import Glibc
 import KafkaTestKit
-import PlainChurn
 import Testing
-import TruthCheck
 
 private func number(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 
@@ -119,7 +117,7 @@ extension RealBroker {
         #expect(Self.waits().standing(longerThan: 500, at: 0) == ["churn[0] has committed nothing"])
     }
 
-    @Test(arguments: [(4_999, 0), (5_000, 1)])
+    @Test(arguments: [(4_999, 0), (5_000, 1)] as [(Int64, Int)])
     func `allow a restart less than five seconds`(_ milliseconds: Int64, _ faults: Int) {
         var restart = RollingRun.Restart(place: ManyPlace(kind: .churn, slot: 0), asked: 1_000)
         restart.step.stands[Self.lane] = .init(partition: Self.lane, from: 1_000, until: 1_000 + milliseconds)
@@ -139,11 +137,12 @@ extension RealBroker {
         #expect(FleetWatch.position(in: Array(note.prefix(60)), of: "a.notifications") == nil)
     }
 
-    @Test(arguments: [
-        (["requested", "expired"], 0), (["requested", "expired", "outcome"], 0), (["requested"], 1), ([], 1),
-        (["requested", "expired", "expired"], 1), (["requested", "requested", "expired"], 1),
-        (["requested", "decided", "sent"], 1),
-    ])
+    @Test(
+        arguments: [
+            (["requested", "expired"], 0), (["requested", "expired", "outcome"], 0), (["requested"], 1), ([], 1),
+            (["requested", "expired", "expired"], 1), (["requested", "requested", "expired"], 1),
+            (["requested", "decided", "sent"], 1),
+        ] as [([String], Int)])
     func `want each request of the past once, and expired`(_ kinds: [String], _ wrong: Int) {
         let judge = ExpiredJudge(requests: ["r"])
         #expect(judge.wrong(kinds.map { ExpiredJudge.Line(id: "r", kind: $0) }).count == wrong)

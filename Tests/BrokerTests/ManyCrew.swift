@@ -106,7 +106,10 @@ final class ManyCrew {
 
     /// Everything that runs now, with its name.
     var running: [(name: String, process: ChildProcess)] {
-        (ingest.map { [("ingest", $0.process)] } ?? []) + processes.map { ("\($0.key)", $0.value.process) }
+        var running: [(name: String, process: ChildProcess)] = []
+        if let ingest { running.append(("ingest", ingest.process)) }
+        for (place, worker) in processes { running.append(("\(place)", worker.process)) }
+        return running
     }
 
     func process(_ place: ManyPlace) throws -> ServiceProcess {

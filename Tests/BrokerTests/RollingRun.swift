@@ -89,7 +89,7 @@ final class RollingRun {
         }
     }
 
-    /// One line of figures, and one for each moment, in seconds since SIGTERM.
+    /// One line of figures, and one for each moment, in milliseconds since SIGTERM.
     static func lines(_ restart: Restart) -> [String] {
         var moments = restart.moments
         let long = restart.stands.filter { $0.milliseconds >= 1_000 }
@@ -107,11 +107,9 @@ final class RollingRun {
         }
         return [
             "\(restart.place): \(long.count) partitions stood still for a second or more, the longest for \(restart.longest) ms; "
-                + "publish to committed during it: \(FleetWaits.words(restart.step.waits))"
+                + "publish to committed during it: \(FleetWaits.words(FleetWaits.merged([restart.step], of: restart.place.kind)))"
         ]
-            + moments.sorted { $0.at < $1.at }.map { moment in
-                "  \((Duration.milliseconds(moment.at - restart.asked)).inSeconds) \(moment.words)"
-            }
+            + moments.sorted { $0.at < $1.at }.map { "  \($0.at - restart.asked) ms \($0.words)" }
     }
 
     /// Empty: each partition stood still for less than is promised.
@@ -124,17 +122,15 @@ final class RollingRun {
         }
     }
 
-    /// For each kind of worker: the longest pause, and the p99 of the pauses.
+    /// For each kind of worker: median and longest of the pauses, and how long its notifications waited in the meantime.
     private var figures: String {
         stage.crew.shape.kinds.compactMap { kind in
             let own = restarts.filter { $0.place.kind == kind }
-            var pauses: [Int64: Int] = [:]
-            for stand in own.flatMap(\.stands) where stand.milliseconds >= 1_000 {
-                pauses[stand.milliseconds, default: 0] += 1
-            }
             guard let longest = own.map(\.longest).max() else { return nil }
-            let half = FleetWaits.wait(500, of: pauses) ?? longest
-            return "\(kind.rawValue) \(half)/\(longest) ms"
+            let pauses = own.flatMap(\.stands).map(\.milliseconds).filter { $0 >= 1_000 }.sorted()
+            let half = pauses.isEmpty ? 0 : pauses[(pauses.count - 1) / 2]
+            let p99 = FleetWaits.wait(990, of: FleetWaits.merged(own.map(\.step), of: kind)) ?? 0
+            return "\(kind.rawValue) \(half)/\(longest) ms and p99 \(p99) ms"
         }.joined(separator: ", ")
     }
 
@@ -149,7 +145,7 @@ final class RollingRun {
         for fault in faults { print("rolling: over: \(fault)") }
         #expect(faults.isEmpty, "\(faults.count) pauses of 5 s or more, the first: \(faults.first ?? "")")
         try await stage.judge(
-            "\(restarts.count) restarts (median/longest pause: \(figures)), publish to committed during them: "
+            "\(restarts.count) restarts (median/longest pause, and publish to committed: \(figures)), publish to committed during them: "
                 + FleetWaits.words(waits))
         #expect(!stage.cluster.hasSkippedMarkers, "a broker has skipped the markers of a transaction: run it again")
     }
