@@ -77,6 +77,8 @@ final class FleetRun {
         let causes = stage.steps.values.reduce(0, +)
         #expect(causes >= 3, "\(causes) disturbances: a longer run is needed")
         let report = ManyReport(stage.watch.waits.pauses)
+        // The session timeout, and as long as a start takes here.
+        #expect(report.longest < .seconds(60))
         try await stage.judge(
             "\(causes) disturbances, longest pause \(report.longest.inSeconds) (median/longest: \(report.figures))")
         // What is missing then is not the fault of the processes that wrote it.

@@ -7,7 +7,7 @@ import Platform
 import Testing
 
 final class RollingRun {
-    /// README: each partition stands still for less than this.
+    /// Each partition stands still for less than this, in milliseconds.
     static let promise: Int64 = 5_000
     private static let warmUp = Duration.seconds(FleetLimits.warmUp)
     /// Between two restarts, as an operator waits for the process to be ready.
