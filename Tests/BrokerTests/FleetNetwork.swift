@@ -1,7 +1,9 @@
 // Hosts that a test can cut off: network namespaces on one bridge.
 
 import Foundation
+import Glibc
 import KafkaTestKit
+import Platform
 import Testing
 
 /// The bridge is in the namespace of the test, which Tests/fleet.sh makes. With the test everything of it is gone.
@@ -93,6 +95,43 @@ struct FleetNetwork {
         case .mute: try await Self.shell(inside)
         case .slow: try await Self.shell("\(bridge); \(inside)")
         }
+    }
+
+    // MARK: Whether it does what it says
+
+    /// Without this a run could pass because nothing was ever cut off.
+    func check(_ host: Int) async throws {
+        try #require(try await answers(host), "host \(host) cannot be reached")
+        for (trouble, hears) in [(Trouble.cut, false), (.deaf, false), (.mute, true)] {
+            try await begin(trouble, of: host)
+            let before = try await packetsReceived(by: host)
+            let isAnswered = try await answers(host)
+            let hasHeard = try await packetsReceived(by: host) > before
+            try await end(trouble, of: host)
+            #expect(!isAnswered, "\(trouble): host \(host) answers")
+            #expect(hasHeard == hears, "\(trouble): host \(host) hears: \(hasHeard)")
+            try await waitUntil("host \(host) can be reached again") { try await answers(host) }
+        }
+    }
+
+    /// Nobody listens at this port: a host that can be reached refuses the connection.
+    private func answers(_ host: Int) async throws -> Bool {
+        let address = Self.host(host).address
+        return try await onOwnThread("probe") {
+            do throws(SystemFailure) {
+                _ = try Loopback.connect(address: address, port: 9, limit: .milliseconds(500))
+                return true
+            } catch {
+                return error.code == ECONNREFUSED
+            }
+        }
+    }
+
+    private func packetsReceived(by host: Int) async throws -> Int {
+        let inside = Self.entry(host).joined(separator: " ")
+        let line = try await Self.shell("\(inside) cat /proc/net/dev | grep eth0:")
+        // The name, bytes, packets.
+        return try #require(line.split(separator: " ").dropFirst(2).first.flatMap { Int($0) }, "\(line)")
     }
 
     @discardableResult

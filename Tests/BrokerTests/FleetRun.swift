@@ -33,6 +33,7 @@ final class FleetRun {
         shape.hosts = hosts.mapValues(FleetNetwork.host)
         let network = try await FleetNetwork.make(hosts: brokerHosts + workerHosts)
         print("fleet: a slow network: \(network.words)")
+        try await network.check(workerHosts[0])
         let scratch = try ScratchDirectory("fleet-disk")
         let disk = "\(scratch.path)/broker"
         try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: true)
