@@ -7,6 +7,7 @@ import Synchronization
 public final class KafkaBroker: Sendable {
     /// 1, 2, 3.
     public let id: Int
+    public let host: TestHost
     let ports: BrokerPorts
     /// Where the logs of its partitions are.
     public let dataDirectory: String
@@ -27,6 +28,7 @@ public final class KafkaBroker: Sendable {
         id: Int, ports: [BrokerPorts], distribution: KafkaDistribution, options: KafkaOptions, scratch: ScratchDirectory
     ) throws {
         self.id = id
+        host = options.host(of: id)
         self.ports = ports[id - 1]
         self.distribution = distribution
         logDirectory = scratch.path
@@ -34,7 +36,7 @@ public final class KafkaBroker: Sendable {
         java = options.hasUsualJava ? ["KAFKA_HEAP_OPTS": heap] : KafkaDistribution.lightJava(heap: heap)
         hasSASL = options.credentials != nil
         startLimit = options.startLimit
-        dataDirectory = "\(scratch.path)/data-\(id)"
+        dataDirectory = options.dataDirectories[id] ?? "\(scratch.path)/data-\(id)"
         let properties = options.properties(of: id, in: ports, dataDirectory: dataDirectory)
         // Java treats a backslash as the start of an escape.
         let text = properties.sorted { $0.key < $1.key }
@@ -50,10 +52,10 @@ public final class KafkaBroker: Sendable {
 
     // MARK: Life
 
-    public var isRunning: Bool { process.withLock { $0 }?.isRunning ?? false }
+    /// Of its current process, for measurements; nil before the first start.
+    public var current: ChildProcess? { process.withLock { $0 } }
 
-    /// Of its process; nil: it was never started.
-    public var processID: Int32? { process.withLock { $0 }?.processID }
+    public var isRunning: Bool { process.withLock { $0 }?.isRunning ?? false }
 
     /// The greatest resident memory of its process.
     public func peakMemoryBytes() throws -> Int {
@@ -94,16 +96,18 @@ public final class KafkaBroker: Sendable {
             environment["KAFKA_LOG_LEVEL"] = "INFO"
             process = try ChildProcess(
                 distribution.script("kafka-server-start.sh"), [configurationFile],
-                environment: .inherited(adding: environment), mergesErrors: true)
+                environment: .inherited(adding: environment), mergesErrors: true, on: host)
         }
     }
 
     func waitUntilReady(togetherWith expected: [Int]) async throws {
         let ids = Set(expected.map(Int32.init))
-        let (ports, hasSASL) = (ports, hasSASL)
+        let (ports, hasSASL, address) = (ports, hasSASL, host.address)
         let deadline = Deadline(after: startLimit)
         while true {
-            let isReady = try await onOwnThread("broker-probe") { Self.answers(ports, hasSASL: hasSASL, with: ids) }
+            let isReady = try await onOwnThread("broker-probe") {
+                Self.answers(ports, at: address, hasSASL: hasSASL, with: ids)
+            }
             // The process is checked afterwards: another program on the same port may have answered.
             guard isRunning else { throw KafkaTestFault("broker \(id) ended while it started: \(lastWords)") }
             if isReady { return }
@@ -116,12 +120,14 @@ public final class KafkaBroker: Sendable {
     }
 
     /// Each listener opens separately. An open port proves little; a response that names leaders is enough.
-    private static func answers(_ ports: BrokerPorts, hasSASL: Bool, with ids: Set<Int32>) -> Bool {
+    private static func answers(
+        _ ports: BrokerPorts, at address: String, hasSASL: Bool, with ids: Set<Int32>
+    ) -> Bool {
         do {
             for port in [ports.internal, ports.client] {
-                guard try ClusterMetadata.ask(port: port).serves(with: ids) else { return false }
+                guard try ClusterMetadata.ask(address: address, port: port).serves(with: ids) else { return false }
             }
-            if hasSASL { _ = try Loopback.connect(port: ports.sasl, limit: .seconds(1)) }
+            if hasSASL { _ = try Loopback.connect(address: address, port: ports.sasl, limit: .seconds(1)) }
             return true
         } catch {
             return false
