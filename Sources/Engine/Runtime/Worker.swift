@@ -97,6 +97,8 @@ package final class Worker {
     private var cycleStart: Duration?
     private var cycleRecords = 0
     private var appendedBytes = 0
+    /// No cycle was committed yet since the last assignment.
+    private var isFirstCommit = true
 
     /// - Parameter restorer: shared by the threads of a process; the caller runs its steps.
     package init(
@@ -163,10 +165,15 @@ package final class Worker {
                 isClean = false
                 say(.warning, "the last transaction was not committed; its records will be processed again", "\(error)")
             }
-            if !session.close(by: deadline) { isClean = false }
+            tellTime("the last commit is done")
+            session.beginClosing(by: deadline)
         }
-        session = nil
+        // The stores are closed while the clients of the session end: a successor waits for both.
         partitions.end()
+        tellTime("the stores are closed")
+        if let session, !session.close(by: deadline) { isClean = false }
+        session = nil
+        tellTime("the session is closed")
         // Waits for stores that the restorer returns, and that are then closed.
         while !partitions.isEmpty, !deadline.hasPassed {
             partitions.comeHome()
@@ -336,6 +343,8 @@ package final class Worker {
         }
         metrics.commits.add()
         metrics.commitSeconds.observe(environment.elapsed() - begin)
+        if isFirstCommit { tellTime("the first commit is done") }
+        isFirstCommit = false
         metrics.cycleRecords.observe(Double(cycleRecords))
         rewinds = 0
         endCycle()
@@ -477,6 +486,7 @@ package final class Worker {
             fencings.answered(at: environment.elapsed())
             leftAlone.opened(opened.grown)
             tellLeftAlone()
+            tellTime("the session is open")
             sessionTrouble = "no partitions assigned yet"
         } catch {
             sessionTrouble = error.words
@@ -488,6 +498,7 @@ package final class Worker {
 
     private func assigned(_ given: [TopicPartition], _ session: any LogSession) throws {
         metrics.rebalance(.assigned)
+        tellTime("the group has assigned partitions")
         let committed: [TopicPartition: NextOffset]
         var starts: [TopicPartition: NextOffset]
         do throws(LogFault) {
@@ -512,7 +523,9 @@ package final class Worker {
         sessionTrouble = nil
         board.give(numbers, to: options.thread)
         say(.info, "partitions assigned", numbers.sorted().map(String.init).joined(separator: " "))
+        isFirstCommit = true
         try partitions.assigned(numbers, committed, session)
+        tellTime("the stores are open")
     }
 
     private func tellLeftAlone() {
@@ -554,6 +567,11 @@ package final class Worker {
         board.give([], to: options.thread)
         try partitions.leave(event, session)
         try session.giveBack()
+    }
+
+    /// The steps of a start and a stop, because a restart should be short.
+    private func tellTime(_ step: String) {
+        say(.debug, step, "\(environment.elapsed().wholeMilliseconds) ms after the start of the worker")
     }
 
     private func say(_ level: LogLevel, _ words: String, _ detail: String) {
