@@ -18,8 +18,6 @@ public final class WorkerService: ServicePart {
         public var leftovers: [Leftover] = []
         public var threads = 1
         public var commitInterval: Duration = .milliseconds(20)
-        /// `WorkerOptions.drainWait`.
-        public var drainWait = Duration.zero
         public var sessionTimeout: Duration = .seconds(30)
         /// Memory of all threads and partitions of the process together.
         public var memory = MemoryPlan(bytes: 256 << 20, threads: 1, partitions: 12)
@@ -216,7 +214,6 @@ public final class WorkerService: ServicePart {
         options.keepsPlace = !configuration.replica.isDynamic && !configuration.leaves
         options.thread = thread
         options.commitInterval = configuration.commitInterval
-        options.drainWait = configuration.drainWait
         options.sessionTimeout = configuration.sessionTimeout
         options.cacheBytes = configuration.memory.entryBytes / configuration.threads
         options.readAheadBytes = configuration.memory.readAheadBytes
