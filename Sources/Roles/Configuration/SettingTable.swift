@@ -137,9 +137,10 @@ public enum SettingTable {
     static let commitInterval = setting(
         // At most half of the transaction timeout of a live worker.
         "commit.interval.ms", default: "20", .integer(1...5000), for: .runWorkers,
-        "Longest time between two commits. With a greater value a worker with a backlog makes fewer and larger "
-            + "transactions, and readers see its results later. A worker that has read its input to the end commits at "
-            + "once. A replay takes 1000 for any value below that.")
+        "Time from a commit to the next one while the worker keeps up with its input. With a smaller value readers see "
+            + "results sooner, and each notification costs the worker and the brokers more. What arrives after a quiet "
+            + "time is committed at once. A backlog is committed after 100 ms, or after this time if that is longer. A "
+            + "replay takes 1000 for any value below that.")
     static let tickInterval = setting(
         "tick.interval.ms", default: "60000", .integer(100...3_600_000), for: [.ingest, .clock, .size],
         "If nothing is written to a partition of `notifications` for this long, a tick is written, so that its clock "

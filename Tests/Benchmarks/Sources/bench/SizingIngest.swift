@@ -78,7 +78,7 @@ private func measure(_ stage: SizingStage, _ fixture: NotificationFixture, _ arc
             "127.0.0.1",
         ])
     let bodies = fixture.bodies
-    let (process, broker) = (ingest.process.processID, stage.cluster.broker.processID ?? 0)
+    let (process, broker) = (ingest.process.processID, stage.cluster.broker.current?.processID ?? 0)
     func pace(_ work: () async throws -> Double) async throws -> IngestPace {
         let (start, own, brokers) = (ContinuousClock.now, try threadSeconds(process), try threadSeconds(broker))
         let records = try await work()

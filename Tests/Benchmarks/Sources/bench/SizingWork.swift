@@ -79,7 +79,7 @@ private final class SizedProcesses: Sendable {
         }
         self.workers = workers
         api = try stage.start("api", names, common + ["--api.listen", "127.0.0.1:0", "--environment", "production"])
-        guard let broker = stage.cluster.broker.processID else { throw NotInTime("a broker", limit: .zero) }
+        guard let broker = stage.cluster.broker.current?.processID else { throw NotInTime("a broker", limit: .zero) }
         self.broker = broker
         let admins = workers.values.map(\.admin) + [try await AdminReading(api)]
         for admin in admins {
