@@ -38,7 +38,9 @@ let domain: [Target] = [
     .target(
         name: "Entitlements",
         dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "SubscriptionHistory"]),
-    .target(name: "Churn", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "Zone"]),
+    .target(
+        name: "Churn",
+        dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "SubscriptionHistory", "Zone"]),
     .target(name: "Consumption", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records"]),
 ]
 
@@ -87,7 +89,7 @@ let roles: [Target] = [
         name: "ChurnWorker",
         dependencies: [
             "Churn", "Contract", "Crypto", "JSON", "Log", "Notices", "NotificationWorker", "Records", "Runtime",
-            "Telemetry", "Zone",
+            "SubscriptionHistory", "Telemetry", "Zone",
         ]),
     .target(name: "AppStoreAPI", dependencies: ["Contract", "Crypto", "HTTPClient", "JSON", "Platform"]),
     .target(
@@ -193,6 +195,9 @@ let testSupport: [Target] = [
     .target(
         name: "FormerEntitlements", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records"],
         path: "Tests/Kits/FormerEntitlements"),
+    .target(
+        name: "FormerChurn", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "Zone"],
+        path: "Tests/Kits/FormerChurn"),
     .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/Kits/PlainChurn"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/Kits/TruthCheck"),
     .executableTarget(
@@ -260,8 +265,8 @@ let tests: [Target] = [
     .testTarget(
         name: "ChurnTests",
         dependencies: [
-            "Churn", "Configuration", "Contract", "Crypto", "Entitlements", "JSON", "MakeBelieve", "Notices",
-            "PlainChurn", "Simulation", "Zone",
+            "Churn", "Configuration", "Contract", "Crypto", "Entitlements", "FormerChurn", "JSON", "MakeBelieve",
+            "Notices", "PlainChurn", "Simulation", "SubscriptionHistory", "Zone",
         ],
         exclude: ["Numbers.md"]),
     .testTarget(

@@ -29,7 +29,7 @@ private func wholeMonths(from: Int64, to: Int64, span: Int64) -> Int64? {
     let timeOfDay = Int128(from) - Int128(day.number) * dayLength
     var best: (months: Int64, distance: Int128)?
     let guess = span / averageMonth
-    for months in max(guess - 1, 1)...(guess + 2) {
+    for months in max(guess - 1, 1)...(guess + 2) where mayBe(months, within: span) {
         let end = Int128(day.adding(months: Int(months)).number) * dayLength + timeOfDay
         let distance = abs(end - Int128(to))
         if distance <= 2 * dayLength, best.map({ distance < $0.distance }) ?? true {
@@ -37,4 +37,10 @@ private func wholeMonths(from: Int64, to: Int64, span: Int64) -> Int64? {
         }
     }
     return best?.months
+}
+
+/// False: so many months, of 28 to 31 days each, do not end within two days of the span.
+private func mayBe(_ months: Int64, within span: Int64) -> Bool {
+    let days = span / millisecondsPerDay
+    return months * 28 - 2 <= days && days <= months * 31 + 2
 }

@@ -3,6 +3,7 @@
 public import Contract
 internal import JSON
 public import Notices
+internal import SubscriptionHistory
 
 /// The kind of a row: counts are kept apart by these values. Absent values are empty.
 public struct CellParts: Sendable, Hashable {
@@ -40,16 +41,10 @@ public struct CellKey: Sendable, Hashable {
 
     /// The key of the cell's record.
     public var bytes: [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(96)
-        bytes += String(partition).utf8
-        bytes.append(Self.divider)
-        bytes += day.text
-        for part in parts.all {
-            bytes.append(Self.divider)
-            bytes += part.bytes
-        }
-        return bytes
+        var writer = ByteWriter(capacity: 96)
+        writer.cell(partition: partition, day)
+        for part in parts.all { part.bytes.withUnsafeBufferPointer { writer.part($0) } }
+        return writer.bytes
     }
 
     public init?(_ bytes: [UInt8]) {
@@ -65,10 +60,35 @@ public struct CellKey: Sendable, Hashable {
     }
 }
 
+/// A key is written part by part: so no text of it is copied before.
+extension ByteWriter {
+    mutating func cell(partition: Int32, _ day: CivilDay) {
+        decimal(Int(partition), width: 1)
+        byte(CellKey.divider)
+        decimal(day.year, width: 4)
+        byte(UInt8(ascii: "-"))
+        decimal(day.month, width: 2)
+        byte(UInt8(ascii: "-"))
+        decimal(day.day, width: 2)
+    }
+
+    mutating func part(_ text: UnsafeBufferPointer<UInt8>) {
+        byte(CellKey.divider)
+        append(text)
+    }
+
+    private mutating func decimal(_ value: Int, width: Int) {
+        if value < 0 { byte(UInt8(ascii: "-")) }
+        let rest = value.magnitude
+        if rest >= 10 || width > 1 { decimal(Int(rest / 10), width: width - 1) }
+        byte(UInt8(ascii: "0") + UInt8(rest % 10))
+    }
+}
+
 /// Sums by counter, without zeros. They wrap around instead of stopping a worker: subtracting what was added is still
 /// exact.
 public struct Sums: Sendable, Equatable {
-    public struct Sum: Sendable, Equatable {
+    public struct Sum: Sendable, Equatable, BitwiseCopyable {
         public var counter: ChurnCounter
         public var value: Int64
     }
@@ -78,7 +98,8 @@ public struct Sums: Sendable, Equatable {
 
     public init() {}
 
-    init(capacity: Int) { all.reserveCapacity(capacity) }
+    /// Empties them. They keep their memory.
+    mutating func removeAll() { all.removeAll(keepingCapacity: true) }
 
     public var isEmpty: Bool { all.isEmpty }
 
@@ -98,8 +119,10 @@ public struct Sums: Sendable, Equatable {
         if all[place].value == 0 { all.remove(at: place) }
     }
 
-    public mutating func add(_ other: Sums) {
-        for sum in other.all { add(sum.value, to: sum.counter) }
+    public mutating func add(_ other: Sums) { other.all.withUnsafeBufferPointer { add($0) } }
+
+    public mutating func add(_ others: UnsafeBufferPointer<Sum>) {
+        for sum in others { add(sum.value, to: sum.counter) }
     }
 
     private func place(of counter: ChurnCounter) -> Int {
@@ -109,52 +132,50 @@ public struct Sums: Sendable, Equatable {
     }
 
     /// `"counts":{...},"money":{...}`
+    func write(to json: inout JSONWriter) { all.withUnsafeBufferPointer { $0.write(to: &json) } }
+}
+
+extension UnsafeBufferPointer<Sums.Sum> {
+    /// `"counts":{...},"money":{...}`
     func write(to json: inout JSONWriter) {
         json.name("counts")
         json.object { json in
-            for sum in all where !sum.counter.isMoney { write(sum, to: &json) }
+            for sum in self where !sum.counter.isMoney { sum.write(to: &json) }
         }
         json.name("money")
         json.object { json in
-            for sum in all where sum.counter.isMoney { write(sum, to: &json) }
-        }
-    }
-
-    private func write(_ sum: Sum, to json: inout JSONWriter) {
-        json.name(text: sum.counter.name)
-        json.integer(sum.value)
-    }
-}
-
-extension ByteWriter {
-    mutating func sums(_ sums: Sums) {
-        unsigned(UInt64(sums.all.count))
-        for sum in sums.all {
-            byte(sum.counter.rawValue)
-            signed(sum.value)
+            for sum in self where sum.counter.isMoney { sum.write(to: &json) }
         }
     }
 }
 
-extension ByteReader {
-    mutating func sums() -> Sums? {
-        guard let count = count() else { return nil }
-        var sums = Sums(capacity: min(count, ChurnCounter.allCases.count))
-        var last: ChurnCounter?
-        for _ in 0..<count {
-            guard let counter = byte().flatMap(ChurnCounter.init(rawValue:)), let value = signed(), value != 0,
-                last.map({ $0.rawValue < counter.rawValue }) ?? true
-            else { return nil }
-            last = counter
-            sums.append(counter, value)
-        }
-        return sums
+extension Sums.Sum {
+    fileprivate func write(to json: inout JSONWriter) {
+        json.name(text: counter.name)
+        json.integer(value)
     }
 }
+
+// MARK: As bytes
 
 extension Sums {
-    /// The counter must be greater than all counters so far.
-    fileprivate mutating func append(_ counter: ChurnCounter, _ value: Int64) {
-        all.append(Sum(counter: counter, value: value))
+    func write(to writer: inout ByteWriter) {
+        writer.unsigned(UInt64(all.count))
+        for sum in all {
+            writer.byte(sum.counter.rawValue)
+            writer.signed(sum.value)
+        }
+    }
+
+    /// Reads what `write` wrote. After invalid bytes the reader is invalid.
+    mutating func read(_ reader: inout KeptReader) {
+        removeAll()
+        for _ in 0..<reader.count() {
+            let counter = ChurnCounter(rawValue: reader.byte())
+            let value = reader.signed()
+            guard reader.isValid, let counter, value != 0, all.last.map({ $0.counter.rawValue < counter.rawValue }) ?? true
+            else { return reader.refuse() }
+            all.append(Sum(counter: counter, value: value))
+        }
     }
 }

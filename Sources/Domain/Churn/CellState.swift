@@ -2,8 +2,9 @@
 
 internal import Contract
 public import JSON
-internal import Notices
+public import Notices
 internal import Records
+internal import SubscriptionHistory
 
 /// The sums, and the record that last changed them. One record can cause both a subtraction and an addition of the same
 /// values: the timers before it run first, and the record may correct what they posted. So the total change of the
@@ -33,9 +34,18 @@ public struct CellState: Sendable, Equatable {
         markBefore = mark
     }
 
-    public mutating func add(_ more: Sums, at now: Mark) {
+    /// Nothing was counted yet. The memory is kept.
+    public mutating func removeAll(at mark: Mark) {
+        self.mark = mark
+        changedAt = mark.offset
+        markBefore = mark
+        sums.removeAll()
+        change.removeAll()
+    }
+
+    public mutating func add(_ more: UnsafeBufferPointer<Sums.Sum>, at now: Mark) {
         if changedAt != now.offset {
-            change = Sums()
+            change.removeAll()
             changedAt = now.offset
             markBefore = mark
         }
@@ -44,30 +54,26 @@ public struct CellState: Sendable, Equatable {
         mark = change.isEmpty ? markBefore : now
     }
 
-    public var bytes: [UInt8] {
-        var writer = ByteWriter(capacity: 64 + sums.all.count * 4)
+    public func write(to writer: inout ByteWriter) {
         for mark in [mark, markBefore] {
             writer.signed(mark.asOf)
             writer.signed(mark.offset)
         }
         writer.signed(changedAt)
-        writer.sums(sums)
-        writer.sums(change)
-        return writer.bytes
+        sums.write(to: &writer)
+        change.write(to: &writer)
     }
 
-    /// nil if the bytes are not a valid state.
-    public init?(_ bytes: [UInt8]) {
-        var reader = ByteReader(bytes)
-        guard let asOf = reader.signed(), let offset = reader.signed(), let asOfBefore = reader.signed(),
-            let offsetBefore = reader.signed(), let changedAt = reader.signed(), let sums = reader.sums(),
-            let change = reader.sums(), reader.isAtEnd
-        else { return nil }
-        mark = Mark(asOf: asOf, offset: offset)
-        markBefore = Mark(asOf: asOfBefore, offset: offsetBefore)
-        self.changedAt = changedAt
-        self.sums = sums
-        self.change = change
+    /// Reads what `write` wrote, into the memory that the cell before has used.
+    /// - Returns: false: the bytes are not a valid state.
+    public mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var reader = KeptReader(bytes)
+        mark = Mark(asOf: reader.signed(), offset: reader.signed())
+        markBefore = Mark(asOf: reader.signed(), offset: reader.signed())
+        changedAt = reader.signed()
+        sums.read(&reader)
+        change.read(&reader)
+        return reader.isValid && reader.isAtEnd
     }
 }
 

@@ -1,51 +1,194 @@
 // The state that a worker keeps for a subscription.
 
-public import Contract
+internal import Contract
 public import Notices
+public import SubscriptionHistory
 public import Zone
 
 /// The facts, and what was last added to the cells for them. The contribution is stored and not computed again: another
 /// version of the zone's data would give other days, and then the old values could never be subtracted.
 ///
+/// Use one for all subscriptions, one after the other: `read`, `merge`, `settle`, look at the changes, `write`. In a
+/// steady state it allocates no memory. The kept bytes and the notification must stay where they are meanwhile.
+///
 /// Encoding: facts, then postings. Postings are grouped by cell: parts, day as the difference from the day before,
 /// number of postings, then counter and value of each.
-public struct ChainState: Sendable {
+public struct ChainState: ~Copyable {
     /// The version of the encoding; the worker's `stateFormat`.
     public static let format: UInt8 = 1
 
-    public var facts = Facts()
-    public private(set) var contribution = Contribution()
-
-    public init() {}
-
-    /// What to add to the cells, and when to compute it again.
-    public struct Settlement: Sendable {
-        public let changes: [(parts: CellParts, day: CivilDay, sums: Sums)]
-        public let nextChange: Int64?
+    /// What to add to one cell.
+    public struct Change: BitwiseCopyable {
+        /// Their place in the facts.
+        let parts: Int32
+        public let day: Int64
+        fileprivate let from: Int32
+        fileprivate let to: Int32
     }
 
-    /// Updates the contribution to what it must be at the clock.
-    public mutating func settle(
-        at clock: Int64, originalTransactionId: TransactionId, _ zone: Zone
-    ) -> Settlement {
-        let timeline = Timeline(facts, at: clock)
-        let now = Contribution(timeline, originalTransactionId: originalTransactionId, zone)
-        let changes = now.changes(since: contribution).map { (facts.cellParts($0.parts), $0.day, $0.sums) }
-        contribution = now
-        // The old contribution is gone: no posting refers to the parts that compaction removes.
-        if facts.isWasteful {
-            var smaller = facts
-            if let moved = now.moved(to: smaller.compact()) { (facts, contribution) = (smaller, moved) }
+    var timeline: Timeline
+    /// What was last added. Sorted by place, each place once, without zeros.
+    private(set) var contribution = Scratch<Posting>(capacity: 256)
+    private var differences = Scratch<Posting>()
+    private var sums = Scratch<Sums.Sum>()
+    private var movedParts = Scratch<Int32>(capacity: 1)
+    /// The contribution is that of the facts.
+    private var isSettled = false
+    /// What to add to the cells since the state was read.
+    public private(set) var changes = Scratch<Change>()
+    /// When to settle it again without a new notification. nil: never.
+    public var nextChange: Int64? { timeline.nextChange }
+
+    public init(_ zone: Zone) { timeline = Timeline(DayFinder(zone)) }
+
+    // MARK: Reading
+
+    /// Nothing is known.
+    public mutating func removeAll() {
+        isSettled = false
+        timeline.facts.removeAll()
+        contribution.removeAll()
+        changes.removeAll()
+        sums.removeAll()
+    }
+
+    /// Reads what `write` wrote.
+    /// - Parameter format: the format in which the bytes were written. A new format must still read the one before it.
+    /// - Returns: false: the bytes are not a valid state. Then nothing is known.
+    public mutating func read(_ bytes: UnsafeBufferPointer<UInt8>, format: UInt8 = Self.format) -> Bool {
+        removeAll()
+        var reader = KeptReader(bytes)
+        if format == Self.format, timeline.facts.read(&reader), readPostings(&reader) { return true }
+        removeAll()
+        return false
+    }
+
+    private mutating func readPostings(_ reader: inout KeptReader) -> Bool {
+        var last: Int64 = 0
+        while !reader.isAtEnd {
+            let parts = reader.unsigned()
+            let day = reader.signed(from: last)
+            let count = reader.count()
+            guard reader.isValid, count > 0, parts < UInt64(timeline.facts.parts.count),
+                (CivilDay.first.number...CivilDay.last.number).contains(day)
+            else { return false }
+            let group = contribution.count
+            for _ in 0..<count {
+                let posting = Posting(
+                    parts: Int32(truncatingIfNeeded: parts), day: day, counter: reader.byte(), value: reader.signed())
+                guard reader.isValid, posting.value != 0, posting.counter != nil,
+                    contribution.last.map({ $0.place < posting.place }) ?? true
+                else { return false }
+                contribution.append(posting)
+            }
+            // A cell has one group.
+            if group > 0, contribution[group - 1].cell == contribution[group].cell { return false }
+            last = day
         }
-        return Settlement(changes: changes, nextChange: timeline.nextChange)
+        return reader.isValid
     }
 
-    public var bytes: [UInt8] {
-        var writer = ByteWriter(capacity: 256 + facts.count * 64 + contribution.postings.count * 4)
-        facts.write(to: &writer)
-        let postings = contribution.postings
+    // MARK: Settling
+
+    /// - Returns: whether it was new.
+    public mutating func merge(_ news: ChurnNews) -> Bool {
+        isSettled = false
+        return timeline.facts.merge(news)
+    }
+
+    /// Updates the contribution to what it must be at the clock, and sets the changes.
+    public mutating func settle(at clock: Int64, originalTransactionId: PurchaseId) {
+        timeline.reckon(at: clock)
+        timeline.contribute(originalTransactionId)
+        // The old contribution takes the place of the new one.
+        timeline.ledger.exchange(&contribution)
+        setDifferences()
+        setChanges()
+        isSettled = true
+    }
+
+    /// What turns the earlier contribution into this one.
+    private mutating func setDifferences() {
+        differences.removeAll()
+        var (left, right) = (0, 0)
+        let before = timeline.ledger.postings.values
+        let now = contribution.values
+        while left < before.count || right < now.count {
+            let old = left < before.count ? before[left].place : .max
+            let new = right < now.count ? now[right].place : .max
+            if old == new {
+                if before[left].value != now[right].value {
+                    var difference = now[right]
+                    difference.value &-= before[left].value
+                    differences.append(difference)
+                }
+                (left, right) = (left + 1, right + 1)
+            } else if old < new {
+                var difference = before[left]
+                difference.value = 0 &- difference.value
+                differences.append(difference)
+                left += 1
+            } else {
+                differences.append(now[right])
+                right += 1
+            }
+        }
+    }
+
+    /// Groups the differences by cell.
+    private mutating func setChanges() {
+        changes.removeAll()
+        sums.removeAll()
+        var place = 0
+        while place < differences.count {
+            let first = differences[place]
+            let from = sums.count
+            while place < differences.count, differences[place].cell == first.cell {
+                if let counter = differences[place].counter {
+                    sums.append(Sums.Sum(counter: counter, value: differences[place].value))
+                }
+                place += 1
+            }
+            changes.append(Change(parts: first.parts, day: first.day, from: Int32(from), to: Int32(sums.count)))
+        }
+    }
+
+    // MARK: Changes
+
+    /// Valid until the next `settle`.
+    public func sums(of change: Change) -> UnsafeBufferPointer<Sums.Sum> {
+        UnsafeBufferPointer(rebasing: sums.values[Int(change.from)..<Int(change.to)])
+    }
+
+    /// Empty if there is none.
+    public func currency(of change: Change) -> UnsafeBufferPointer<UInt8> {
+        text(timeline.facts.parts[Int(change.parts)].currency)
+    }
+
+    /// Writes the key of the cell.
+    public func writeKey(of change: Change, partition: Int32, to writer: inout ByteWriter) {
+        let parts = timeline.facts.parts[Int(change.parts)]
+        writer.cell(partition: partition, CivilDay(number: change.day))
+        for number in [parts.bundle, parts.product, parts.plan, parts.storefront, parts.currency] {
+            writer.part(text(number))
+        }
+    }
+
+    private func text(_ number: TextNumber) -> UnsafeBufferPointer<UInt8> {
+        timeline.facts.texts.bytes(number) ?? UnsafeBufferPointer(start: nil, count: 0)
+    }
+
+    // MARK: Writing
+
+    /// After this the changes are gone: the tables that they refer to may be other ones.
+    /// - Parameter copiesKept: false: all is written from its values, for tests. The bytes are the same.
+    public mutating func write(to writer: inout ByteWriter, copiesKept: Bool = true) {
+        changes.removeAll()
+        if isSettled, timeline.facts.isWasteful { compact() }
+        timeline.facts.write(to: &writer, copiesKept: copiesKept)
         var place = 0
         var last: Int64 = 0
+        let postings = contribution.values
         while place < postings.count {
             let first = postings[place]
             var end = place
@@ -53,41 +196,20 @@ public struct ChainState: Sendable {
             writer.unsigned(UInt64(first.parts))
             writer.signed(first.day, from: last)
             writer.unsigned(UInt64(end - place))
-            for posting in postings[place..<end] {
-                writer.byte(UInt8(truncatingIfNeeded: posting.place))
-                writer.signed(posting.value)
+            while place < end {
+                writer.byte(UInt8(truncatingIfNeeded: postings[place].place))
+                writer.signed(postings[place].value)
+                place += 1
             }
             last = first.day
-            place = end
         }
-        return writer.bytes
     }
 
-    /// nil if the bytes are not a valid state.
-    ///
-    /// - Parameter format: the format in which the bytes were written. A new format must still read the one before it.
-    public init?(_ bytes: [UInt8], format: UInt8 = Self.format) {
-        guard format == Self.format else { return nil }
-        var reader = ByteReader(bytes)
-        guard let facts = Facts(&reader) else { return nil }
-        var postings: [Contribution.Posting] = []
-        // A posting takes at least two bytes, and usually three.
-        postings.reserveCapacity(reader.rest / 3)
-        var last: Int64 = 0
-        while !reader.isAtEnd {
-            guard let parts = reader.unsigned(), parts < UInt64(facts.parts.count), let day = reader.signed(from: last),
-                (CivilDay.first.number...CivilDay.last.number).contains(day), let count = reader.count()
-            else { return nil }
-            for _ in 0..<count {
-                guard let counter = reader.byte().flatMap(ChurnCounter.init(rawValue:)), let value = reader.signed(),
-                    value != 0
-                else { return nil }
-                postings.append(.init(parts: Int(parts), day: day, counter: counter, value: value))
-            }
-            last = day
-        }
-        guard let contribution = Contribution(postings: postings) else { return nil }
-        self.facts = facts
-        self.contribution = contribution
+    /// Removes what no notice uses. All postings of these facts are about rows, which have notices.
+    private mutating func compact() {
+        timeline.facts.compact(&movedParts)
+        timeline.ledger.exchange(&contribution)
+        timeline.ledger.move(to: movedParts)
+        timeline.ledger.exchange(&contribution)
     }
 }

@@ -1,7 +1,7 @@
 // The names of what is counted.
 
 /// One value of a cell. The raw values are stored in states: a new counter needs a new number.
-public enum ChurnCounter: UInt8, Sendable, CaseIterable {
+public enum ChurnCounter: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     // How rows were entered: each row counts once in these eight.
     case started = 0, adopted, renewed, switched, resubscribed
     case earlyRecovered, graceRecovered, retryRecovered

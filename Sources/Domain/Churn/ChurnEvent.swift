@@ -1,39 +1,62 @@
 // What one record, or time alone, changed in one cell.
 
-internal import JSON
-public import Notices
+public import JSON
+internal import Notices
 internal import Records
+public import SubscriptionHistory
 
-/// A value of `churn-events`. The sum of all events of a cell is the cell.
-public struct ChurnEvent: Sendable {
-    public var originalTransactionId: [UInt8]
-    public var cell: [UInt8]
-    public var change: Sums
-    /// `signedDate` of the cause, or the due time of a timer.
-    public var at: Int64
-    public var cause: Cause?
+/// A value of `churn-events`. The sum of all events of a cell is the cell. Its texts stay where they lie.
+public struct ChurnEvent {
+    /// The notification that changed the cell.
+    public struct Cause {
+        let news: NoticeNews
+        let partition: Int32
+        let offset: Int64
 
-    public init(originalTransactionId: [UInt8], cell: [UInt8], change: Sums, at: Int64, cause: Cause?) {
+        public init(_ news: NoticeNews, partition: Int32, offset: Int64) {
+            self.news = news
+            self.partition = partition
+            self.offset = offset
+        }
+    }
+
+    public let originalTransactionId: UnsafeBufferPointer<UInt8>
+    /// nil: time alone.
+    public let cause: Cause?
+    /// The clock of the partition.
+    public let clock: Int64
+
+    public init(originalTransactionId: UnsafeBufferPointer<UInt8>, clock: Int64, cause: Cause?) {
         self.originalTransactionId = originalTransactionId
-        self.cell = cell
-        self.change = change
-        self.at = at
+        self.clock = clock
         self.cause = cause
     }
 
-    /// - Parameter id: the id of the record.
-    public func value(id: String) -> [UInt8] {
-        var json = JSONWriter()
+    /// - Parameters:
+    ///   - id: the id of the record.
+    ///   - cell: its key.
+    public func write(
+        id: UnsafeBufferPointer<UInt8>, cell: UnsafeBufferPointer<UInt8>, change: UnsafeBufferPointer<Sums.Sum>,
+        to json: inout JSONWriter
+    ) {
         json.object { json in
             json.member("v", RecordType.churnEvent.version)
-            json.member("id", id)
+            json.member("id", utf8: id)
             json.member("originalTransactionId", utf8: originalTransactionId)
             json.member("cell", utf8: cell)
             change.write(to: &json)
-            json.member("at", at)
+            // Of a timer: the time for which it was set.
+            json.member("at", cause?.news.signedDate ?? clock)
             json.name("cause")
             if let cause { cause.write(to: &json) } else { json.null() }
         }
-        return json.bytes
+    }
+}
+
+extension ChurnEvent.Cause {
+    fileprivate func write(to json: inout JSONWriter) {
+        Notices.Cause.write(
+            notificationUUID: news.notificationUUID?.bytes, type: news.type?.bytes, subtype: news.subtype?.bytes,
+            signedDate: news.signedDate, partition: partition, offset: offset, to: &json)
     }
 }

@@ -1,12 +1,15 @@
-// Encodes facts as bytes:
+// Reads and writes the kept bytes of facts:
 //
 //     key of the newest forgotten notice, texts, parts, notices
 //
-// Each list begins with its count. A notice consists of its kind, date, id and flags, followed by the fields that the
-// flags announce. Dates are stored as differences. A notification from Apple takes about 60 bytes, however long its
-// names are.
+// Each list begins with its count. A notice consists of its head (kind and date) and its body: id and flags, followed by
+// the fields that the flags announce. Dates are stored as differences. A notification from Apple takes about 60 bytes,
+// however long its names are.
+//
+// Bytes that facts cannot have are rejected.
 
 internal import Notices
+internal import SubscriptionHistory
 
 private struct Flags: OptionSet {
     let rawValue: UInt64
@@ -42,94 +45,227 @@ private struct Flags: OptionSet {
     }
 }
 
+/// Where the lists of the facts lie in the kept bytes.
+struct KeptFacts {
+    struct List {
+        var count = 0
+        var from: Int32 = 0
+        var to: Int32 = 0
+    }
+
+    var reader = KeptReader(UnsafeBufferPointer(start: nil, count: 0))
+    var texts = List()
+    var parts = List()
+    /// Where the first notice begins; -1: no notice is kept.
+    var noticesFrom: Int32 = -1
+}
+
+// MARK: Reading
+
 extension Facts {
-    func write(to writer: inout ByteWriter) {
+    /// The bytes must stay where they are as long as the facts are used.
+    /// - Returns: false: the bytes are invalid.
+    mutating func read(_ reader: inout KeptReader) -> Bool {
+        removeAll()
+        let hasForgotten = reader.byte()
+        guard hasForgotten <= 1 else { return false }
+        if hasForgotten == 1 {
+            forgotten = Notice.Key(
+                signedDate: reader.signed(), id: NoticeId(high: reader.fixed(), low: reader.fixed()))
+        }
+        kept.texts.count = reader.count()
+        kept.texts.from = Int32(truncatingIfNeeded: reader.place)
+        for place in 0..<kept.texts.count {
+            // Each text is written once.
+            guard Int(texts.number(reader.text()).value) == place + 1, reader.isValid else { return false }
+        }
+        kept.texts.to = Int32(truncatingIfNeeded: reader.place)
+        kept.parts.count = reader.count()
+        kept.parts.from = Int32(truncatingIfNeeded: reader.place)
+        for _ in 0..<kept.parts.count {
+            let numbers = readParts(&reader)
+            guard reader.isValid else { return false }
+            parts.append(numbers)
+        }
+        kept.parts.to = Int32(truncatingIfNeeded: reader.place)
+        let count = reader.count()
+        guard reader.isValid, count <= Self.limit else { return false }
+        kept.noticesFrom = Int32(truncatingIfNeeded: reader.place)
+        var before: Notice.Key?
+        for _ in 0..<count {
+            guard let key = readNotice(&reader, after: before) else { return false }
+            before = key
+        }
+        kept.reader = reader
+        return true
+    }
+
+    private func readParts(_ reader: inout KeptReader) -> PartNumbers {
+        let numbers = PartNumbers(
+            bundle: text(&reader), product: text(&reader), plan: text(&reader), storefront: text(&reader),
+            currency: text(&reader))
+        let commitment = reader.byte()
+        if commitment > 1 { reader.refuse() }
+        var parts = numbers
+        parts.isCommitment = commitment == 1
+        return parts
+    }
+
+    private func text(_ reader: inout KeptReader) -> TextNumber {
+        if let number = texts.number(reader.unsigned()) { return number }
+        reader.refuse()
+        return .none
+    }
+
+    /// Appends one notice.
+    /// - Returns: its key; nil: the bytes are invalid.
+    private mutating func readNotice(_ reader: inout KeptReader, after before: Notice.Key?) -> Notice.Key? {
+        let from = Int32(truncatingIfNeeded: reader.place)
+        let kind = reader.byte()
+        guard let type = NoticeType(rawValue: kind >> 4), let subtype = NoticeSubtype(rawValue: kind & 0xf) else {
+            return nil
+        }
+        let signedDate = reader.signed(from: before?.signedDate ?? 0)
+        let body = Int32(truncatingIfNeeded: reader.place)
+        let key = Notice.Key(signedDate: signedDate, id: NoticeId(high: reader.fixed(), low: reader.fixed()))
+        if let before, !(before < key) { return nil }
+        let flags = Flags(rawValue: reader.unsigned())
+        guard reader.isValid, Flags.all.isSuperset(of: flags) else { return nil }
+        var notice = Notice(signedDate: signedDate, id: key.id, type: type, subtype: subtype)
+        if flags.contains(.transaction) { notice.transaction = readTransaction(&reader, flags, signedDate) }
+        if flags.contains(.info) { notice.info = readInfo(&reader, flags, signedDate) }
+        // Other flags are of no use to these fields, so they were not written.
+        guard reader.isValid, notice.flags == flags else { return nil }
+        notice.kept = Notice.Kept(from: from, body: body, to: Int32(truncatingIfNeeded: reader.place))
+        notices.append(notice)
+        return key
+    }
+
+    private func readTransaction(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Transaction {
+        let id = readId(&reader, isNumber: flags.contains(.numericId))
+        let version = Version(signedDate: reader.signed(from: date), hash: reader.fixed())
+        let start = reader.signed(from: date)
+        var transaction = Transaction(id: id, version: version, purchaseDate: start)
+        let place = reader.unsigned()
+        if place >= UInt64(parts.count) { reader.refuse() }
+        transaction.parts = Int32(truncatingIfNeeded: place)
+        if flags.contains(.original) { transaction.originalPurchaseDate = reader.signed(from: start) }
+        if flags.contains(.expires) { transaction.expiresDate = reader.signed(from: start) }
+        if flags.contains(.revocation) { transaction.revocationDate = reader.signed(from: start) }
+        if flags.contains(.percentage) { transaction.revocationPercentage = reader.signed() }
+        if flags.contains(.price) { transaction.price = reader.signed() }
+        if flags.contains(.period) { transaction.period = reader.signed() }
+        if flags.contains(.periods) { transaction.periods = reader.signed() }
+        if flags.contains(.purchaseReason) { transaction.reason = .purchase }
+        if flags.contains(.renewalReason) { transaction.reason = .renewal }
+        transaction.isUpgraded = flags.contains(.upgraded)
+        transaction.isFreeTrial = flags.contains(.freeTrial)
+        transaction.isPurchased = !flags.contains(.notPurchased)
+        transaction.isRenewing = !flags.contains(.notRenewing)
+        transaction.continuesAnother = flags.contains(.continuesAnother)
+        // A renewing row must have an end: later code relies on it.
+        if transaction.isRenewing, transaction.expiresDate == nil { reader.refuse() }
+        return transaction
+    }
+
+    private func readId(_ reader: inout KeptReader, isNumber: Bool) -> RowId {
+        guard isNumber else {
+            let number = text(&reader)
+            // A number has one form.
+            if let id = texts[number], PurchaseId(id).text != nil { return .text(number.value) }
+            reader.refuse()
+            return .text(0)
+        }
+        let number = reader.unsigned()
+        if number >= TransactionId.limitNumber { reader.refuse() }
+        return .number(number)
+    }
+
+    private func readInfo(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Info {
+        var info = Info(version: Version(signedDate: reader.signed(from: date), hash: reader.fixed()))
+        if flags.contains(.autoRenew) { info.autoRenewStatus = reader.signed() }
+        if flags.contains(.intent) { info.expirationIntent = reader.signed() }
+        if flags.contains(.grace) { info.gracePeriodExpiresDate = reader.signed(from: date) }
+        if flags.contains(.priceIncrease) { info.priceIncreaseStatus = reader.signed() }
+        if flags.contains(.commitmentRenew) { info.commitmentAutoRenewStatus = reader.signed() }
+        if flags.contains(.wanted) {
+            info.product = text(&reader)
+            info.plan = text(&reader)
+        }
+        if flags.contains(.wantedCommitment) {
+            info.commitmentProduct = text(&reader)
+            info.commitmentPlan = text(&reader)
+        }
+        return info
+    }
+}
+
+// MARK: Writing
+
+extension Facts {
+    /// What has not changed is copied from the kept bytes.
+    /// - Parameter copiesKept: false: all is written from its values, for tests. The bytes are the same.
+    func write(to writer: inout ByteWriter, copiesKept: Bool) {
+        let kept = copiesKept ? kept : KeptFacts()
         writer.byte(forgotten == nil ? 0 : 1)
         if let forgotten {
             writer.signed(forgotten.signedDate)
             writer.fixed(forgotten.id.high)
             writer.fixed(forgotten.id.low)
         }
+        // New texts and parts are behind the kept ones.
         writer.unsigned(UInt64(texts.count))
-        for text in texts { writer.text(text) }
-        writer.unsigned(UInt64(parts.count))
-        for numbers in parts { numbers.write(to: &writer) }
-        writer.unsigned(UInt64(notices.count))
-        var date: Int64 = 0
-        for place in notices.indices {
-            notices[place].write(to: &writer, after: date)
-            date = notices[place].signedDate
+        writer.append(kept.reader.bytes(from: kept.texts.from, to: kept.texts.to))
+        for value in kept.texts.count..<texts.count {
+            if let number = texts.number(UInt64(value + 1)), let text = texts[number] { writer.text(text.bytes) }
         }
+        writer.unsigned(UInt64(parts.count))
+        writer.append(kept.reader.bytes(from: kept.parts.from, to: kept.parts.to))
+        for place in kept.parts.count..<parts.count { parts[place].write(to: &writer) }
+        writer.unsigned(UInt64(notices.count))
+        writeNotices(to: &writer, kept)
     }
 
-    init?(_ reader: inout ByteReader) {
-        guard let hasForgotten = reader.byte(), hasForgotten <= 1 else { return nil }
-        var forgotten: Notice.Key?
-        if hasForgotten == 1 {
-            guard let date = reader.signed(), let high = reader.fixed(), let low = reader.fixed() else { return nil }
-            forgotten = Notice.Key(signedDate: date, id: NoticeId(high: high, low: low))
-        }
-        guard let textCount = reader.count() else { return nil }
-        var texts: [Text] = []
-        texts.reserveCapacity(min(textCount, 64))
-        for _ in 0..<textCount {
-            guard let text = reader.text() else { return nil }
-            texts.append(text)
-        }
-        guard let partsCount = reader.count() else { return nil }
-        var parts: [PartNumbers] = []
-        for _ in 0..<partsCount {
-            guard let numbers = PartNumbers(&reader, texts: texts.count) else { return nil }
-            parts.append(numbers)
-        }
-        guard let count = reader.count() else { return nil }
-        var notices: [Notice] = []
-        // Room for the notice that the caller is about to add.
-        notices.reserveCapacity(min(count, Facts.limit) + 1)
+    private func writeNotices(to writer: inout ByteWriter, _ kept: KeptFacts) {
+        // Neighbours that were neighbours before are copied together.
+        var (from, to) = (Int32(0), Int32(0))
+        var endBefore = kept.noticesFrom
         var date: Int64 = 0
-        for _ in 0..<count {
-            guard let notice = Notice(&reader, after: date, texts: texts.count, parts: parts.count) else { return nil }
-            notices.append(notice)
-            date = notice.signedDate
+        for place in notices.indices {
+            let own = kept.noticesFrom < 0 ? Notice.Kept() : notices[place].kept
+            if own.isEmpty || own.from != endBefore {
+                writer.append(kept.reader.bytes(from: from, to: to))
+                (from, to) = (0, 0)
+                notices[place].writeHead(to: &writer, after: date)
+                if own.isEmpty {
+                    notices[place].writeBody(to: &writer)
+                } else {
+                    (from, to) = (own.body, own.to)
+                }
+            } else {
+                if from == to { from = own.from }
+                to = own.to
+            }
+            endBefore = own.isEmpty ? -1 : own.to
+            date = notices[place].signedDate
         }
-        self.init(texts: texts, parts: parts, notices: notices, forgotten: forgotten)
+        writer.append(kept.reader.bytes(from: from, to: to))
     }
 }
 
 extension PartNumbers {
     fileprivate func write(to writer: inout ByteWriter) {
-        writer.unsigned(UInt64(bundle))
-        writer.unsigned(UInt64(product))
-        writer.unsigned(UInt64(plan))
-        writer.unsigned(UInt64(storefront))
-        writer.unsigned(UInt64(currency))
+        writer.unsigned(UInt64(bundle.value))
+        writer.unsigned(UInt64(product.value))
+        writer.unsigned(UInt64(plan.value))
+        writer.unsigned(UInt64(storefront.value))
+        writer.unsigned(UInt64(currency.value))
         writer.byte(isCommitment ? 1 : 0)
-    }
-
-    fileprivate init?(_ reader: inout ByteReader, texts: Int) {
-        guard let bundle = reader.number(texts), let product = reader.number(texts), let plan = reader.number(texts),
-            let storefront = reader.number(texts), let currency = reader.number(texts), let commitment = reader.byte(),
-            commitment <= 1
-        else { return nil }
-        self.init(
-            bundle: bundle, product: product, plan: plan, storefront: storefront, currency: currency,
-            isCommitment: commitment == 1)
-    }
-}
-
-extension ByteReader {
-    fileprivate mutating func number(_ limit: Int) -> TextNumber? {
-        unsigned().flatMap { $0 <= UInt64(limit) ? TextNumber($0) : nil }
-    }
-
-    fileprivate mutating func id(isNumber: Bool, texts: Int) -> RowId? {
-        guard isNumber else { return number(texts).flatMap { $0 > 0 ? .text($0) : nil } }
-        return unsigned().flatMap { $0 < TransactionId.limitNumber ? .number($0) : nil }
     }
 }
 
 extension Notice {
-    private var flags: Flags {
+    fileprivate var flags: Flags {
         var flags: Flags = []
         if let transaction {
             flags.insert(.transaction)
@@ -156,41 +292,24 @@ extension Notice {
             flags.insert(.grace, if: info.gracePeriodExpiresDate != nil)
             flags.insert(.priceIncrease, if: info.priceIncreaseStatus != nil)
             flags.insert(.commitmentRenew, if: info.commitmentAutoRenewStatus != nil)
-            flags.insert(.wanted, if: info.product != 0 || info.plan != 0)
-            flags.insert(.wantedCommitment, if: info.commitmentProduct != 0 || info.commitmentPlan != 0)
+            flags.insert(.wanted, if: !info.product.isNone || !info.plan.isNone)
+            flags.insert(.wantedCommitment, if: !info.commitmentProduct.isNone || !info.commitmentPlan.isNone)
         }
         return flags
     }
 
-    fileprivate func write(to writer: inout ByteWriter, after date: Int64) {
+    fileprivate func writeHead(to writer: inout ByteWriter, after date: Int64) {
         writer.byte(type.rawValue << 4 | subtype.rawValue)
         writer.signed(signedDate, from: date)
+    }
+
+    fileprivate func writeBody(to writer: inout ByteWriter) {
         writer.fixed(id.high)
         writer.fixed(id.low)
         let flags = flags
         writer.unsigned(flags.rawValue)
-        if let transaction { transaction.write(to: &writer, signedDate) }
-        if let info { info.write(to: &writer, signedDate, flags) }
-    }
-
-    fileprivate init?(_ reader: inout ByteReader, after date: Int64, texts: Int, parts: Int) {
-        guard let kind = reader.byte(), let type = NoticeType(rawValue: kind >> 4),
-            let subtype = NoticeSubtype(rawValue: kind & 0xf), let signedDate = reader.signed(from: date),
-            let high = reader.fixed(), let low = reader.fixed(),
-            let flags = reader.unsigned().map(Flags.init(rawValue:)),
-            Flags.all.isSuperset(of: flags)
-        else { return nil }
-        self.init(signedDate: signedDate, id: NoticeId(high: high, low: low), type: type, subtype: subtype)
-        if flags.contains(.transaction) {
-            guard let transaction = Transaction(&reader, flags, signedDate, texts: texts, parts: parts) else {
-                return nil
-            }
-            self.transaction = transaction
-        }
-        if flags.contains(.info) {
-            guard let info = Info(&reader, flags, signedDate, texts: texts) else { return nil }
-            self.info = info
-        }
+        transaction?.write(to: &writer, signedDate)
+        info?.write(to: &writer, signedDate, flags)
     }
 }
 
@@ -212,32 +331,6 @@ extension Transaction {
         if let period { writer.signed(period) }
         if let periods { writer.signed(periods) }
     }
-
-    fileprivate init?(_ reader: inout ByteReader, _ flags: Flags, _ date: Int64, texts: Int, parts: Int) {
-        guard let id = reader.id(isNumber: flags.contains(.numericId), texts: texts),
-            let signed = reader.signed(from: date),
-            let hash = reader.fixed(), let purchaseDate = reader.signed(from: date), let place = reader.unsigned(),
-            place < UInt64(parts)
-        else { return nil }
-        self.init(
-            id: id, version: Version(signedDate: signed, hash: hash), purchaseDate: purchaseDate, parts: Int(place))
-        guard reader.optional(flags.contains(.original), from: purchaseDate, &originalPurchaseDate),
-            reader.optional(flags.contains(.expires), from: purchaseDate, &expiresDate),
-            reader.optional(flags.contains(.revocation), from: purchaseDate, &revocationDate),
-            reader.optional(flags.contains(.percentage), &revocationPercentage),
-            reader.optional(flags.contains(.price), &price), reader.optional(flags.contains(.period), &period),
-            reader.optional(flags.contains(.periods), &periods)
-        else { return nil }
-        if flags.contains(.purchaseReason) { reason = .purchase }
-        if flags.contains(.renewalReason) { reason = .renewal }
-        isUpgraded = flags.contains(.upgraded)
-        isFreeTrial = flags.contains(.freeTrial)
-        isPurchased = !flags.contains(.notPurchased)
-        isRenewing = !flags.contains(.notRenewing)
-        continuesAnother = flags.contains(.continuesAnother)
-        // A renewing row must have an end: later code relies on it.
-        if isRenewing, expiresDate == nil { return nil }
-    }
 }
 
 extension Info {
@@ -250,41 +343,12 @@ extension Info {
         if let priceIncreaseStatus { writer.signed(priceIncreaseStatus) }
         if let commitmentAutoRenewStatus { writer.signed(commitmentAutoRenewStatus) }
         if flags.contains(.wanted) {
-            writer.unsigned(UInt64(product))
-            writer.unsigned(UInt64(plan))
+            writer.unsigned(UInt64(product.value))
+            writer.unsigned(UInt64(plan.value))
         }
         if flags.contains(.wantedCommitment) {
-            writer.unsigned(UInt64(commitmentProduct))
-            writer.unsigned(UInt64(commitmentPlan))
+            writer.unsigned(UInt64(commitmentProduct.value))
+            writer.unsigned(UInt64(commitmentPlan.value))
         }
-    }
-
-    fileprivate init?(_ reader: inout ByteReader, _ flags: Flags, _ date: Int64, texts: Int) {
-        guard let signed = reader.signed(from: date), let hash = reader.fixed() else { return nil }
-        self.init(version: Version(signedDate: signed, hash: hash))
-        guard reader.optional(flags.contains(.autoRenew), &autoRenewStatus),
-            reader.optional(flags.contains(.intent), &expirationIntent),
-            reader.optional(flags.contains(.grace), from: date, &gracePeriodExpiresDate),
-            reader.optional(flags.contains(.priceIncrease), &priceIncreaseStatus),
-            reader.optional(flags.contains(.commitmentRenew), &commitmentAutoRenewStatus)
-        else { return nil }
-        if flags.contains(.wanted) {
-            guard let product = reader.number(texts), let plan = reader.number(texts) else { return nil }
-            (self.product, self.plan) = (product, plan)
-        }
-        if flags.contains(.wantedCommitment) {
-            guard let product = reader.number(texts), let plan = reader.number(texts) else { return nil }
-            (commitmentProduct, commitmentPlan) = (product, plan)
-        }
-    }
-}
-
-extension ByteReader {
-    /// Returns false if the bytes are invalid.
-    fileprivate mutating func optional(_ isThere: Bool, from base: Int64 = 0, _ value: inout Int64?) -> Bool {
-        guard isThere else { return true }
-        guard let read = signed(from: base) else { return false }
-        value = read
-        return true
     }
 }

@@ -1,72 +1,55 @@
 // Everything that notifications have said about one subscription or one-time purchase.
 
-internal import Notices
+internal import SubscriptionHistory
 
 /// A set of notifications that only grows, up to a limit. The order and repetition of notifications do not change the
 /// set.
-public struct Facts: Sendable {
+///
+/// The facts of one subscription after the other use the same memory. Texts stay where they lie, in the kept bytes and
+/// in the notification.
+struct Facts: ~Copyable {
     /// The number of notifications kept; the newest stay.
-    public static let limit = 4_096
+    static let limit = 4_096
 
-    private(set) var texts: [Text] = []
-    private(set) var parts: [PartNumbers] = []
+    var texts = KnownTexts()
+    var parts = Scratch<PartNumbers>()
     /// Sorted by date and id.
-    private(set) var notices: [Notice] = []
+    var notices = Scratch<Notice>(capacity: 64)
     /// The key of the newest notification that was forgotten because of its weight. Notifications that are not newer
     /// are rejected: otherwise it would depend on the order whether a light old one stays where a heavy newer one was
     /// dropped.
-    private(set) var forgotten: Notice.Key?
-    /// Set for the facts of one notification: its transaction lacks what is needed to use it. This is counted, because
-    /// Apple does not send such transactions.
-    public private(set) var hasUnusableTransaction = false
+    var forgotten: Notice.Key?
+    /// The kept bytes that all this was read from: see `Facts+Coding.swift`.
+    var kept = KeptFacts()
+    private var seen = Scratch<Bool>()
 
-    public init() {}
-
-    /// For the facts of one notification: it says something about a subscription.
-    public var saysAnything: Bool { notices.contains { $0.transaction != nil || $0.info != nil } }
-    public var count: Int { notices.count }
-
-    /// nil if the facts are invalid: not sorted, or too many.
-    init?(texts: [Text], parts: [PartNumbers], notices: [Notice], forgotten: Notice.Key?) {
-        guard notices.count <= Self.limit else { return nil }
-        for place in notices.indices.dropFirst() where !(notices[place - 1].key < notices[place].key) { return nil }
-        self.texts = texts
-        self.parts = parts
-        self.notices = notices
-        self.forgotten = forgotten
+    /// Nothing is known.
+    mutating func removeAll() {
+        texts.removeAll()
+        parts.removeAll()
+        notices.removeAll()
+        forgotten = nil
+        kept = KeptFacts()
     }
 
-    /// What one notification says.
-    init(_ notice: Notice, texts: [Text], parts: [PartNumbers], hasUnusableTransaction: Bool) {
-        self.hasUnusableTransaction = hasUnusableTransaction
-        self.texts = texts
-        self.parts = parts
-        notices = [notice]
-    }
-
-    /// - Returns: whether anything was new.
-    @discardableResult
-    public mutating func merge(_ other: Facts) -> Bool {
-        var isNew = false
-        for notice in other.notices {
-            if let forgotten, !(forgotten < notice.key) { continue }
-            let place = place(of: notice.key)
-            if place < notices.count, notices[place].key == notice.key {
-                // Two notifications with one key and different content are rare. Any choice that does not depend on the
-                // order is right.
-                guard notices[place].precedence.lexicographicallyPrecedes(notice.precedence) else { continue }
-                notices[place] = adopted(notice, of: other)
-                isNew = true
-                continue
-            }
+    /// - Returns: whether it was new.
+    mutating func merge(_ news: ChurnNews) -> Bool {
+        let key = news.notice.key
+        if let forgotten, !(forgotten < key) { return false }
+        let place = notices.values.firstPlace { !($0.key < key) }
+        if place < notices.count, notices[place].key == key {
+            // Two notifications with one key and different content are rare. Any choice that does not depend on the
+            // order is right.
+            guard notices[place].precedence < news.notice.precedence else { return false }
+            notices[place] = adopted(news)
+        } else {
             // It is older than all others, and the limit is reached.
-            if place == 0, notices.count == Self.limit { continue }
-            notices.insert(adopted(notice, of: other), at: place)
-            if notices.count > Self.limit { notices.removeFirst() }
-            isNew = true
+            if place == 0, notices.count == Self.limit { return false }
+            notices.insert(adopted(news), at: place)
+            if notices.count > Self.limit { notices.removeFirst(1) }
         }
-        if isNew { forgetHeavy() }
-        return isNew
+        forgetHeavy()
+        return true
     }
 
     // MARK: Limits
@@ -80,10 +63,10 @@ public struct Facts: Sendable {
     private mutating func forgetHeavy() {
         // A text has at most 256 bytes, so fewer cannot exceed the limit.
         guard texts.count >= 256 || notices.count >= 512 else { return }
-        var seen: Set<TextNumber> = []
+        seen.fill(false, count: texts.count + 1)
         var weight = 0
         for place in notices.indices.reversed() {
-            weight += self.weight(of: notices[place], beside: &seen)
+            weight += weighed(notices[place])
             guard weight > Self.limitWeight else { continue }
             forgotten = notices[place].key
             notices.removeFirst(place + 1)
@@ -91,102 +74,106 @@ public struct Facts: Sendable {
         }
     }
 
-    private func weight(of notice: Notice, beside seen: inout Set<TextNumber>) -> Int {
+    /// The bytes of its texts that were not seen yet.
+    private mutating func weighed(_ notice: Notice) -> Int {
         var weight = 0
-        var numbers: [TextNumber] = []
         if let transaction = notice.transaction {
-            let parts = parts[transaction.parts]
-            numbers += [parts.bundle, parts.product, parts.plan, parts.storefront, parts.currency]
-            if case .text(let id) = transaction.id { numbers.append(id) }
+            let parts = parts[Int(transaction.parts)]
+            weight += weighed(parts.bundle) + weighed(parts.product) + weighed(parts.plan)
+            weight += weighed(parts.storefront) + weighed(parts.currency)
+            if case .text(let id) = transaction.id { weight += weighed(textNumber(id)) }
         }
-        if let info = notice.info { numbers += [info.product, info.plan, info.commitmentProduct, info.commitmentPlan] }
-        for number in numbers where seen.insert(number).inserted { weight += text(number)?.bytes.count ?? 0 }
+        if let info = notice.info {
+            weight += weighed(info.product) + weighed(info.plan)
+            weight += weighed(info.commitmentProduct) + weighed(info.commitmentPlan)
+        }
         return weight
     }
 
-    /// True if most of the texts may belong to notices that are no longer kept.
-    var isWasteful: Bool { texts.reduce(0) { $0 + $1.bytes.count } > 2 * Self.limitWeight }
-
-    /// Removes from the tables what no notice uses.
-    /// - Returns: the new places of the parts, by their old places.
-    mutating func compact() -> [Int: Int] {
-        let old = self
-        (texts, parts) = ([], [])
-        var places: [Int: Int] = [:]
-        for place in notices.indices {
-            notices[place] = adopted(old.notices[place], of: old)
-            if let before = old.notices[place].transaction?.parts { places[before] = notices[place].transaction?.parts }
-        }
-        return places
+    private mutating func weighed(_ text: TextNumber) -> Int {
+        if seen[Int(text.value)] { return 0 }
+        seen[Int(text.value)] = true
+        return texts.byteCount(text)
     }
 
-    private func place(of key: Notice.Key) -> Int {
-        var low = 0
-        var high = notices.count
-        // New notices usually are the newest.
-        if high == 0 || notices[high - 1].key < key { return high }
-        while low < high {
-            let middle = (low + high) / 2
-            if notices[middle].key < key { low = middle + 1 } else { high = middle }
+    /// True if most of the texts may belong to notices that are no longer kept.
+    var isWasteful: Bool {
+        var bytes = 0
+        for value in 0..<texts.count { bytes += texts.byteCount(textNumber(UInt32(value + 1))) }
+        return bytes > 2 * Self.limitWeight
+    }
+
+    /// Removes from the tables what no notice uses.
+    /// - Parameter places: the new places of the parts, by their old places; -1: they are gone.
+    mutating func compact(_ places: inout Scratch<Int32>) {
+        var oldTexts = KnownTexts()
+        var oldParts = Scratch<PartNumbers>()
+        swap(&texts, &oldTexts)
+        swap(&parts, &oldParts)
+        places.fill(-1, count: oldParts.count)
+        for place in notices.indices {
+            if let transaction = notices[place].transaction {
+                let numbers = oldParts[Int(transaction.parts)]
+                let moved = self.place(
+                    of: PartNumbers(
+                        bundle: texts.number(oldTexts[numbers.bundle]), product: texts.number(oldTexts[numbers.product]),
+                        plan: texts.number(oldTexts[numbers.plan]),
+                        storefront: texts.number(oldTexts[numbers.storefront]),
+                        currency: texts.number(oldTexts[numbers.currency]), isCommitment: numbers.isCommitment))
+                places[Int(transaction.parts)] = moved
+                notices[place].transaction?.parts = moved
+                if case .text(let id) = transaction.id, let number = oldTexts.number(UInt64(id)) {
+                    notices[place].transaction?.id = .text(texts.number(oldTexts[number]).value)
+                }
+            }
+            if let info = notices[place].info {
+                notices[place].info?.product = texts.number(oldTexts[info.product])
+                notices[place].info?.plan = texts.number(oldTexts[info.plan])
+                notices[place].info?.commitmentProduct = texts.number(oldTexts[info.commitmentProduct])
+                notices[place].info?.commitmentPlan = texts.number(oldTexts[info.commitmentPlan])
+            }
+            notices[place].kept = Notice.Kept()
         }
-        return low
+        // No kept byte has the new numbers.
+        kept = KeptFacts()
     }
 
     // MARK: Tables
 
-    func text(_ number: TextNumber) -> Text? { number == 0 ? nil : texts[Int(number) - 1] }
+    private func textNumber(_ value: UInt32) -> TextNumber { texts.number(UInt64(value)) ?? .none }
 
-    func transactionId(_ id: RowId) -> TransactionId {
+    /// The id where it lies.
+    func purchaseId(_ id: RowId) -> PurchaseId {
         switch id {
-        case .number(let number): TransactionId(number: number)
-        case .text(let number): TransactionId(text(number) ?? "")
+        case .number(let number): PurchaseId(number: number)
+        case .text(let number): PurchaseId(texts[textNumber(number)] ?? TextPlace(""))
         }
-    }
-
-    func cellParts(_ place: Int) -> CellParts {
-        let numbers = parts[place]
-        return CellParts(
-            bundleId: text(numbers.bundle) ?? "", productId: text(numbers.product) ?? "",
-            billingPlan: text(numbers.plan) ?? "", storefront: text(numbers.storefront) ?? "",
-            currency: text(numbers.currency) ?? "")
     }
 
     /// The same notice with the numbers of these tables.
-    private mutating func adopted(_ notice: Notice, of other: Facts) -> Notice {
-        var notice = notice
-        if let transaction = notice.transaction {
-            let theirs = other.parts[transaction.parts]
-            let ours = PartNumbers(
-                bundle: number(other.text(theirs.bundle)), product: number(other.text(theirs.product)),
-                plan: number(other.text(theirs.plan)), storefront: number(other.text(theirs.storefront)),
-                currency: number(other.text(theirs.currency)), isCommitment: theirs.isCommitment)
-            if let place = parts.firstIndex(of: ours) {
-                notice.transaction?.parts = place
-            } else {
-                parts.append(ours)
-                notice.transaction?.parts = parts.count - 1
-            }
-            if case .text(let id) = transaction.id { notice.transaction?.id = .text(number(other.text(id))) }
+    private mutating func adopted(_ news: ChurnNews) -> Notice {
+        var notice = news.notice
+        if notice.transaction != nil {
+            notice.transaction?.parts = place(
+                of: PartNumbers(
+                    bundle: texts.number(news.bundle), product: texts.number(news.product),
+                    plan: texts.number(news.plan), storefront: texts.number(news.storefront),
+                    currency: texts.number(news.currency), isCommitment: news.isCommitment))
+            if let id = news.id { notice.transaction?.id = .text(texts.number(id).value) }
         }
-        if let info = notice.info {
-            notice.info?.product = number(other.text(info.product))
-            notice.info?.plan = number(other.text(info.plan))
-            notice.info?.commitmentProduct = number(other.text(info.commitmentProduct))
-            notice.info?.commitmentPlan = number(other.text(info.commitmentPlan))
+        if notice.info != nil {
+            notice.info?.product = texts.number(news.nextProduct)
+            notice.info?.plan = texts.number(news.nextPlan)
+            notice.info?.commitmentProduct = texts.number(news.nextCommitmentProduct)
+            notice.info?.commitmentPlan = texts.number(news.nextCommitmentPlan)
         }
         return notice
     }
 
-    mutating func addParts(_ numbers: PartNumbers) -> Int {
+    /// New numbers are added.
+    private mutating func place(of numbers: PartNumbers) -> Int32 {
+        for place in parts.indices where parts[place] == numbers { return Int32(place) }
         parts.append(numbers)
-        return parts.count - 1
-    }
-
-    /// The number of a text in these tables. A new text is added.
-    mutating func number(_ text: Text?) -> TextNumber {
-        guard let text else { return 0 }
-        if let place = texts.firstIndex(of: text) { return TextNumber(place + 1) }
-        texts.append(text)
-        return TextNumber(texts.count)
+        return Int32(parts.count - 1)
     }
 }

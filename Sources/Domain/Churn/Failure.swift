@@ -1,13 +1,14 @@
 // A failed payment and its outcome.
 
 internal import Contract
+internal import SubscriptionHistory
 
-struct Failure: Equatable {
-    enum Outcome: Equatable {
+struct Failure {
+    enum Outcome {
         case recovered, cancelled, lost, other
     }
 
-    struct Decision: Equatable {
+    struct Decision {
         var outcome: Outcome
         var at: Int64
     }
@@ -38,78 +39,101 @@ extension Failure {
     fileprivate static func window(of row: Row) -> Int64 {
         adding(row.expires, row.isCommitment ? windowOfCommitment : window)
     }
+}
 
+extension Timeline {
     /// Whether the payment for the period after this row is known to have failed; the next row may be the only proof.
-    static func exists(_ place: Int, of rows: [Row]) -> Bool {
+    func hasFailure(_ place: Int) -> Bool {
         if rows[place].hasFailed { return true }
         return place + 1 < rows.count && rows[place + 1].provesFailure(of: rows[place])
     }
 
     /// nil if no failure is known.
-    init?(_ place: Int, of rows: [Row], _ facts: Facts, at clock: Int64) {
-        guard Self.exists(place, of: rows) else { return nil }
+    func failure(_ place: Int) -> Failure? {
+        guard hasFailure(place) else { return nil }
         let row = rows[place]
-        let next = place + 1 < rows.count ? rows[place + 1] : nil
+        let next = next(after: place)
         let due = row.expires
-        let notices = row.notices.lazy.map { facts.notices[$0] }
-        let first =
-            notices.first { $0.type == .didFailToRenew }?.signedDate
-            ?? notices.first(where: \.provesFailure)?.signedDate
-        self.due = due
-        failedAt = max(min(first ?? due, due, next?.start ?? .max), row.start)
-        window = Self.window(of: row)
-        cut = row.isCommitment ? failedAt : due
+        let first = firstFailure(row)
+        let failedAt = max(min(first ?? due, due, next?.start ?? .max), row.start)
+        var failure = Failure(
+            due: due, failedAt: failedAt, window: Failure.window(of: row), cut: row.isCommitment ? failedAt : due)
         if !row.isCommitment {
-            var infos = Array(notices.filter(\.provesFailure).compactMap(\.info))
-            if let next, next.provesFailure(of: row) {
-                infos += next.notices.lazy.map { facts.notices[$0] }.filter(\.isRecovery).compactMap(\.info)
-            }
-            let newest = infos.filter { $0.gracePeriodExpiresDate.map { $0 > due } ?? false }
-                .max { $0.version < $1.version }
-            grace = newest?.gracePeriodExpiresDate
+            failure.grace = grace(after: row, next)
         }
-        decision = decide(row, next: next, facts, at: clock)
+        failure.decision = decision(of: failure, row, next)
+        return failure
     }
 
-    /// The earliest candidate after the failure decides; of candidates at the same instant, the first in the list.
-    private func decide(_ row: Row, next: Row?, _ facts: Facts, at clock: Int64) -> Decision? {
-        if let next, next.isFlagged { return Decision(outcome: .recovered, at: next.start) }
-        let notices = row.notices.lazy.map { facts.notices[$0] }
-        var candidates: [Decision] = []
-        if let next { candidates.append(Decision(outcome: next.isRenewal ? .recovered : .other, at: next.start)) }
-        // Apple has said that billing was the cause: turning off renewal as well did not decide it.
-        if !notices.contains(where: { $0.type == .expired && $0.subtype == .billingRetry }) {
-            for date in cancellations(row, facts) {
-                candidates.append(Decision(outcome: .cancelled, at: date))
+    /// When the first attempt was told; of failures that were not told, when they were proved.
+    private func firstFailure(_ row: Row) -> Int64? {
+        var proved: Int64?
+        for place in notices(of: row) {
+            if facts.notices[place].type == .didFailToRenew { return facts.notices[place].signedDate }
+            if facts.notices[place].provesFailure { proved = proved ?? facts.notices[place].signedDate }
+        }
+        return proved
+    }
+
+    /// As the newest info says that came with the failure or with what proves it.
+    private func grace(after row: Row, _ next: Row?) -> Int64? {
+        var newest: Info?
+        func take(_ info: Info?) {
+            guard let info, let grace = info.gracePeriodExpiresDate, grace > row.expires else { return }
+            if newest.map({ $0.version < info.version }) ?? true { newest = info }
+        }
+        for place in notices(of: row) where facts.notices[place].provesFailure { take(facts.notices[place].info) }
+        if let next, next.provesFailure(of: row) {
+            for place in notices(of: next) where facts.notices[place].isRecovery { take(facts.notices[place].info) }
+        }
+        return newest?.gracePeriodExpiresDate
+    }
+
+    /// The earliest candidate after the failure decides; of candidates at the same instant, the first one here.
+    private func decision(of failure: Failure, _ row: Row, _ next: Row?) -> Failure.Decision? {
+        if let next, next.isFlagged { return Failure.Decision(outcome: .recovered, at: next.start) }
+        var earliest: Failure.Decision?
+        func take(_ outcome: Failure.Outcome, at instant: Int64) {
+            guard failure.failedAt <= instant, instant <= max(clock, failure.failedAt) else { return }
+            if earliest.map({ instant < $0.at }) ?? true {
+                earliest = Failure.Decision(outcome: outcome, at: instant)
             }
         }
-        for expired in notices where expired.type == .expired {
-            candidates.append(
-                Decision(
-                    outcome: expired.subtype == .voluntary ? .cancelled : .lost, at: max(expired.signedDate, cut)))
+        if let next { take(next.isRenewal ? .recovered : .other, at: next.start) }
+        if let cancelled = cancellation(after: failure, row) { take(.cancelled, at: cancelled) }
+        for place in notices(of: row) where facts.notices[place].type == .expired {
+            let isVoluntary = facts.notices[place].subtype == .voluntary
+            take(isVoluntary ? .cancelled : .lost, at: max(facts.notices[place].signedDate, failure.cut))
         }
         if !row.cameToBeReplaced(by: next) {
-            for refund in row.refunds where refund.reversal == nil && refund.date < accessEnd {
-                candidates.append(Decision(outcome: .other, at: refund.date))
+            for number in row.refunds
+            where refunds[number].reversal == nil && refunds[number].date < failure.accessEnd {
+                take(.other, at: refunds[number].date)
             }
         }
-        candidates.append(Decision(outcome: .lost, at: window))
-        return candidates.filter { (failedAt...max(clock, failedAt)).contains($0.at) }.enumerated()
-            .min { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }?.element
+        take(.lost, at: failure.window)
+        return earliest
     }
 
-    /// When the customer turned off renewal without turning it on again before the payment was due.
-    private func cancellations(_ row: Row, _ facts: Facts) -> [Int64] {
-        var dates: [Int64] = []
-        for place in row.notices where facts.notices[place].type == .didChangeRenewalStatus {
-            let notice = facts.notices[place]
-            switch notice.nextRenewal(isCommitment: row.isCommitment) {
-            case false?: dates.append(notice.signedDate)
-            case true? where notice.signedDate <= due: dates.removeAll()
+    /// When the customer first turned off renewal since the failure, without turning it on again before the payment was
+    /// due.
+    private func cancellation(after failure: Failure, _ row: Row) -> Int64? {
+        var first: Int64?
+        for place in notices(of: row) {
+            let date = facts.notices[place].signedDate
+            switch facts.notices[place].type {
+            // Apple has said that billing was the cause: turning off renewal as well did not decide it.
+            case .expired where facts.notices[place].subtype == .billingRetry: return nil
+            case .didChangeRenewalStatus:
+                switch facts.notices[place].nextRenewal(isCommitment: row.isCommitment) {
+                case false? where date >= failure.failedAt: first = first ?? date
+                case true? where date <= failure.due: first = nil
+                default: break
+                }
             default: break
             }
         }
-        return dates
+        return first
     }
 }
 

@@ -1,6 +1,8 @@
 // One fact: what one notification says, as far as the counts depend on it.
 
 internal import Notices
+internal import Records
+internal import SubscriptionHistory
 
 /// Apple's notification types that affect the counts.
 enum NoticeType: UInt8 {
@@ -22,7 +24,7 @@ enum NoticeSubtype: UInt8 {
 }
 
 /// 16 bytes, ordered. Without a UUID it is the beginning of a hash of the content.
-struct NoticeId: Hashable, Comparable {
+struct NoticeId: Equatable {
     var high: UInt64
     var low: UInt64
 
@@ -31,18 +33,14 @@ struct NoticeId: Hashable, Comparable {
     }
 }
 
-/// The number of a text in the facts' table; 0: there is no text.
-typealias TextNumber = UInt32
-
-/// The id of a transaction: a number, or the number of its text in the facts' table. So a notice owns no memory, and
-/// reading, moving and dropping many of them is fast.
+/// The id of a transaction: a number, or the number of its text in the facts' table.
 enum RowId: Hashable {
     case number(UInt64)
-    case text(TextNumber)
+    case text(UInt32)
 }
 
 /// A transaction as one notification shows it.
-struct Transaction: Equatable {
+struct Transaction {
     enum Reason: UInt8 {
         case unknown = 0, purchase, renewal
     }
@@ -67,27 +65,28 @@ struct Transaction: Equatable {
     /// The subscription began under another id, whose facts may be in another partition.
     var continuesAnother = false
     /// Its place in the facts' table of parts.
-    var parts: Int
+    var parts: Int32 = 0
 
     var isFree: Bool { isFreeTrial || price == 0 }
 }
 
 /// A renewal info as one notification shows it.
-struct Info: Equatable {
+struct Info {
     var version: Version
     var autoRenewStatus: Int64?
     var expirationIntent: Int64?
     var gracePeriodExpiresDate: Int64?
     var priceIncreaseStatus: Int64?
     var commitmentAutoRenewStatus: Int64?
-    var product: TextNumber = 0
-    var plan: TextNumber = 0
-    var commitmentProduct: TextNumber = 0
-    var commitmentPlan: TextNumber = 0
+    var product = TextNumber.none
+    var plan = TextNumber.none
+    var commitmentProduct = TextNumber.none
+    var commitmentPlan = TextNumber.none
 }
 
-struct Notice: Equatable {
-    struct Key: Comparable {
+/// A plain value: its texts are numbers in the facts' tables, so it owns no memory.
+struct Notice {
+    struct Key: Equatable {
         var signedDate: Int64
         var id: NoticeId
 
@@ -96,22 +95,33 @@ struct Notice: Equatable {
         }
     }
 
+    /// Where it lies in the kept bytes. All of it except its head says the same behind any other notice.
+    struct Kept: Equatable {
+        var from: Int32 = 0
+        var body: Int32 = 0
+        var to: Int32 = 0
+
+        var isEmpty: Bool { from == to }
+    }
+
     var signedDate: Int64
     var id: NoticeId
     var type: NoticeType
     var subtype: NoticeSubtype
     var transaction: Transaction?
     var info: Info?
+    /// Empty: it is new.
+    var kept = Kept()
 
     var key: Key { Key(signedDate: signedDate, id: id) }
 
     /// Decides between notifications with one key. If the precedences are equal, so are the payloads.
-    var precedence: [UInt64] {
-        [
+    var precedence: (UInt64, UInt64, UInt64, UInt64, UInt8, UInt8) {
+        (
             transaction.map { UInt64(bitPattern: $0.version.signedDate) } ?? 0, transaction?.version.hash ?? 0,
-            info.map { UInt64(bitPattern: $0.version.signedDate) } ?? 0, info?.version.hash ?? 0,
-            UInt64(type.rawValue), UInt64(subtype.rawValue),
-        ]
+            info.map { UInt64(bitPattern: $0.version.signedDate) } ?? 0, info?.version.hash ?? 0, type.rawValue,
+            subtype.rawValue
+        )
     }
 
     var isUpgrade: Bool { subtype == .upgrade && (type == .didChangeRenewalPref || type == .offerRedeemed) }
@@ -120,11 +130,57 @@ struct Notice: Equatable {
 
 /// The parts that tell cells apart, as numbers of texts.
 struct PartNumbers: Equatable {
-    var bundle: TextNumber
-    var product: TextNumber
-    var plan: TextNumber
-    var storefront: TextNumber
-    var currency: TextNumber
+    var bundle = TextNumber.none
+    var product = TextNumber.none
+    var plan = TextNumber.none
+    var storefront = TextNumber.none
+    var currency = TextNumber.none
     /// The plan is `MONTHLY`, which makes it a commitment.
-    var isCommitment: Bool
+    var isCommitment = false
+}
+
+// MARK: Apple's words
+
+extension NoticeType {
+    private static let words: [(word: StaticString, type: NoticeType)] = [
+        (AppleWord.didRenew, .didRenew), (AppleWord.subscribed, .subscribed), (AppleWord.expired, .expired),
+        (AppleWord.didFailToRenew, .didFailToRenew), (AppleWord.gracePeriodExpired, .gracePeriodExpired),
+        (AppleWord.didChangeRenewalStatus, .didChangeRenewalStatus),
+        (AppleWord.didChangeRenewalPref, .didChangeRenewalPref),
+        (AppleWord.offerRedeemed, .offerRedeemed), (AppleWord.refund, .refund),
+        (AppleWord.refundDeclined, .refundDeclined),
+        (AppleWord.refundReversed, .refundReversed), (AppleWord.consumptionRequest, .consumptionRequest),
+        (AppleWord.revoke, .revoke),
+    ]
+
+    init(_ text: TextPlace?) {
+        self = .other
+        guard let text else { return }
+        for (word, type) in Self.words where text.isWord(word) {
+            self = type
+            return
+        }
+    }
+}
+
+extension NoticeSubtype {
+    /// nil: it stands for more than one word.
+    var word: StaticString? { Self.words.first { $0.subtype == self }?.word }
+
+    private static let words: [(word: StaticString, subtype: NoticeSubtype)] = [
+        (AppleWord.initialBuy, .initialBuy), (AppleWord.upgrade, .upgrade), (AppleWord.downgrade, .downgrade),
+        (AppleWord.billingRecovery, .billingRecovery), (AppleWord.billingRetry, .billingRetry),
+        (AppleWord.voluntary, .voluntary),
+        (AppleWord.priceIncrease, .priceIncrease), (AppleWord.productNotForSale, .productNotForSale),
+        (AppleWord.autoRenewEnabled, .autoRenewEnabled), (AppleWord.autoRenewDisabled, .autoRenewDisabled),
+    ]
+
+    init(_ text: TextPlace?) {
+        self = .other
+        guard let text else { return }
+        for (word, subtype) in Self.words where text.isWord(word) {
+            self = subtype
+            return
+        }
+    }
 }

@@ -1,95 +1,129 @@
 // The current numbers of one partition: for alerts, which cannot wait for somebody to add up cells.
 
 public import Notices
+internal import SubscriptionHistory
 internal import Zone
 
 /// The stocks over all cells, the counts of the current day, and the time zone.
 public struct Overview: Sendable, Equatable {
     /// Currencies beyond this number are added to `other`.
     private static let limitCurrencies = 64
-    public static let otherCurrencies: Text = "other"
 
     /// The running sums of the deltas.
     public private(set) var stocks = Sums()
     /// The monthly revenue by currency, each currency once.
-    public private(set) var monthlyRevenue: [(currency: Text, amount: Int64)] = []
+    public private(set) var monthlyRevenue: [(currency: CurrencyCode, amount: Int64)] = []
     public private(set) var day: Int64
     public private(set) var today = Sums()
-    /// The name of the time zone that defines the days. There may be several versions of its data.
-    public let zone: String
+    private var zoneName: [UInt8]
 
     public init(day: Int64, zone: String) {
         self.day = day
-        self.zone = zone
+        zoneName = Array(zone.utf8)
     }
 
-    public static func == (left: Overview, right: Overview) -> Bool { left.bytes == right.bytes }
+    /// The name of the time zone that defines the days. There may be several versions of its data.
+    public var zone: String { String(decoding: zoneName, as: UTF8.self) }
+
+    public static func == (left: Overview, right: Overview) -> Bool {
+        left.stocks == right.stocks && left.day == right.day && left.today == right.today
+            && left.zoneName == right.zoneName
+            && left.monthlyRevenue.elementsEqual(right.monthlyRevenue) { $0 == $1 }
+    }
 
     /// Starts a new day.
     public mutating func begin(_ day: Int64) {
         guard day > self.day else { return }
         self.day = day
-        today = Sums()
+        today.removeAll()
     }
 
-    public mutating func add(_ sums: Sums, of day: Int64, currency: Text) {
+    /// - Parameter currency: as the row has it, or empty.
+    public mutating func add(
+        _ sums: UnsafeBufferPointer<Sums.Sum>, of day: Int64, currency: UnsafeBufferPointer<UInt8>
+    ) {
         var revenue: Int64 = 0
-        for sum in sums.all {
+        for sum in sums {
             if sum.counter.isStock { stocks.add(sum.value, to: sum.counter) }
             if sum.counter.isMonthlyRevenue { revenue &+= sum.value }
         }
-        if revenue != 0 { add(revenue, of: currency.orOther) }
+        if revenue != 0 { add(revenue, of: CurrencyCode(orOther: currency)) }
         if day == self.day { today.add(sums) }
     }
 
-    private mutating func add(_ amount: Int64, of currency: Text) {
+    private mutating func add(_ amount: Int64, of currency: CurrencyCode) {
         if let place = monthlyRevenue.firstIndex(where: { $0.currency == currency }) {
             monthlyRevenue[place].amount &+= amount
-        } else if monthlyRevenue.count < Self.limitCurrencies || currency == Self.otherCurrencies {
+        } else if monthlyRevenue.count < Self.limitCurrencies || currency == .other {
             monthlyRevenue.append((currency, amount))
         } else {
-            add(amount, of: Self.otherCurrencies)
+            add(amount, of: .other)
         }
     }
 
-    public var bytes: [UInt8] {
-        var writer = ByteWriter(capacity: 256)
-        writer.sums(stocks)
+    public func write(to writer: inout ByteWriter) {
+        stocks.write(to: &writer)
         writer.signed(day)
-        writer.sums(today)
+        today.write(to: &writer)
         writer.unsigned(UInt64(monthlyRevenue.count))
         for (currency, amount) in monthlyRevenue {
-            writer.text(currency)
+            writer.unsigned(UInt64(currency.count))
+            for place in 0..<currency.count { writer.byte(currency.byte(place)) }
             writer.signed(amount)
         }
-        writer.text(Text(zone))
-        return writer.bytes
+        zoneName.withUnsafeBufferPointer { writer.text($0) }
     }
 
-    /// nil if the bytes are not a valid overview.
-    public init?(_ bytes: [UInt8]) {
-        var reader = ByteReader(bytes)
-        guard let stocks = reader.sums(), let day = reader.signed(), let today = reader.sums(),
-            let count = reader.count()
-        else { return nil }
-        self.stocks = stocks
-        self.day = day
-        self.today = today
-        for _ in 0..<count {
-            guard let currency = reader.text(), let amount = reader.signed() else { return nil }
-            monthlyRevenue.append((currency, amount))
+    /// Reads what `write` wrote, into the memory that the overview before has used.
+    /// - Returns: false: the bytes are not a valid overview.
+    public mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var reader = KeptReader(bytes)
+        stocks.read(&reader)
+        day = reader.signed()
+        today.read(&reader)
+        monthlyRevenue.removeAll(keepingCapacity: true)
+        for _ in 0..<reader.count() {
+            guard let currency = CurrencyCode(reader.text().bytes) else { return false }
+            monthlyRevenue.append((currency, reader.signed()))
         }
-        guard let zone = reader.text()?.description, Zone.isName(zone), reader.isAtEnd else { return nil }
-        self.zone = zone
+        let name = reader.text().bytes
+        guard reader.isValid, reader.isAtEnd else { return false }
+        if name.elementsEqual(zoneName) { return true }
+        zoneName.removeAll(keepingCapacity: true)
+        zoneName.append(contentsOf: name)
+        return Zone.isName(zone)
     }
 }
 
-extension Text {
-    /// Texts that are not codes as in ISO 4217 count together.
-    var orOther: Text {
-        let isCode = bytes.count == 3 && bytes.allSatisfy { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
-        return isCode ? self : Overview.otherCurrencies
+/// A currency as in ISO 4217, or that which stands for all others: a plain value.
+public struct CurrencyCode: Sendable, Hashable, BitwiseCopyable, CustomStringConvertible {
+    /// Its bytes, the first one lowest.
+    private let packed: UInt64
+
+    public static let other = CurrencyCode("other")
+
+    private init(_ word: StaticString) {
+        packed = (0..<word.utf8CodeUnitCount).reduce(0) { $0 | UInt64(word.utf8Start[$1]) << (8 * UInt64($1)) }
     }
+
+    /// nil: it is neither a code nor `other`.
+    init?(_ text: UnsafeBufferPointer<UInt8>) {
+        guard text.count <= 8 else { return nil }
+        var packed: UInt64 = 0
+        for (place, byte) in text.enumerated() { packed |= UInt64(byte) << (8 * UInt64(place)) }
+        self.packed = packed
+        let isCode = text.count == 3 && text.allSatisfy { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
+        guard isCode || self == .other else { return nil }
+    }
+
+    /// Texts that are not codes count together.
+    public init(orOther text: UnsafeBufferPointer<UInt8>) { self = CurrencyCode(text) ?? .other }
+
+    var count: Int { (71 - packed.leadingZeroBitCount) / 8 }
+
+    func byte(_ place: Int) -> UInt8 { UInt8(truncatingIfNeeded: packed >> (8 * UInt64(place))) }
+
+    public var description: String { String(decoding: (0..<count).map(byte), as: UTF8.self) }
 }
 
 extension ChurnCounter {
@@ -111,5 +145,7 @@ extension ChurnCounter {
         }
     }
 
-    public var isMonthlyRevenue: Bool { ChurnCounter.bridge.contains(self) }
+    public var isMonthlyRevenue: Bool {
+        (ChurnCounter.mrrNew.rawValue...ChurnCounter.mrrReactivation.rawValue).contains(rawValue)
+    }
 }

@@ -1,30 +1,33 @@
 // Trials and commitments: the outcome of each is counted under its first row, on its first day.
 
+internal import SubscriptionHistory
+
 extension Timeline {
-    func postTrials(to ledger: inout Ledger) {
+    mutating func postTrials() {
         var open: Visit?
         var hadAccess = false
-        for visit in visits {
+        for number in visits.indices {
+            let visit = visits[number]
             switch visit.state {
             case .free:
                 if !hadAccess, open == nil {
                     open = visit
-                    ledger.post(.trials, at: visit.from, under: visit.row)
+                    post(.trials, at: visit.from, under: visit.row)
                 }
             case .paid, .lapsed:
                 if let trial = open {
                     let end: ChurnCounter = visit.state == .paid ? .trialsConverted : .trialsEnded
-                    ledger.post(end, at: trial.from, under: trial.row)
+                    post(end, at: trial.from, under: trial.row)
                     open = nil
                 }
             case .grace, .retry: break
             }
             hadAccess = visit.state.hasAccess
         }
-        if let open { ledger.post(.trialsOpen, at: open.from, under: open.row) }
+        if let open { post(.trialsOpen, at: open.from, under: open.row) }
     }
 
-    func postCommitments(to ledger: inout Ledger) {
+    mutating func postCommitments() {
         var first = 0
         while first < rows.count {
             guard rows[first].isCommitment, rows[first].transaction.period == 1 else {
@@ -33,8 +36,8 @@ extension Timeline {
             }
             var last = first
             while last + 1 < rows.count, continues(rows[last + 1], after: rows[last]) { last += 1 }
-            ledger.post(.commitmentsStarted, at: rows[first].start, under: first)
-            ledger.post(outcome(ofCommitmentEndingWith: last), at: rows[first].start, under: first)
+            post(.commitmentsStarted, at: rows[first].start, under: first)
+            post(outcome(ofCommitmentEndingWith: last), at: rows[first].start, under: first)
             first = last + 1
         }
     }
@@ -44,12 +47,12 @@ extension Timeline {
             return false
         }
         return period > last
-            && facts.parts[row.transaction.parts].product == facts.parts[before.transaction.parts].product
+            && facts.parts[Int(row.transaction.parts)].product == facts.parts[Int(before.transaction.parts)].product
     }
 
     /// The first condition that is true, by the state before the next row or now.
     private func outcome(ofCommitmentEndingWith place: Int) -> ChurnCounter {
-        guard let state = visits.last(where: { $0.row == place })?.state else { return .commitmentsOpen }
+        guard let state = visits.values.last(where: { $0.row == place })?.state else { return .commitmentsOpen }
         let next = next(after: place)
         if state == .lapsed(.refund) { return .commitmentsRefunded }
         if isLastPeriod(rows[place]), next?.start ?? clock >= rows[place].expires { return .commitmentsCompleted }

@@ -1,6 +1,7 @@
 // Counts as a subscription moves between states: stocks, lapses, and the bridge of the monthly revenue.
 
 internal import Contract
+internal import SubscriptionHistory
 
 extension Timeline {
     /// A subscription in one state, with what the counters need to know of it.
@@ -21,23 +22,24 @@ extension Timeline {
         var hasLapsed = false
     }
 
-    func postStates(_ entries: [Entry], to ledger: inout Ledger) {
+    mutating func postStates() {
         var before: Standing?
         var memory = Memory()
-        for (number, visit) in visits.enumerated() {
+        for number in visits.indices {
+            let visit = visits[number]
             let isPaying = visit.state == .paid || visit.state == .grace && !rows[visit.row].isFree
             let now = Standing(
                 row: visit.row, state: visit.state, isPaying: isPaying, mrr: isPaying ? entries[visit.row].mrr : 0)
-            postStocks(from: before, to: now, entries, at: visit.from, &ledger)
-            postLapse(from: before, to: now, &memory, at: visit.from, &ledger)
-            postRevenue(from: before, to: now, entries, memory, at: visit.from, &ledger)
+            postStocks(from: before, to: now, at: visit.from)
+            postLapse(from: before, to: now, &memory, at: visit.from)
+            postRevenue(from: before, to: now, memory, at: visit.from)
             if visit.state == .retry {
-                ledger.post(.retryEntered, at: visit.from, under: visit.row)
+                post(.retryEntered, at: visit.from, under: visit.row)
                 if failures[visit.row]?.decision == nil {
-                    ledger.post(.retryOpen, at: visit.from, under: visit.row)
+                    post(.retryOpen, at: visit.from, under: visit.row)
                 }
             }
-            postUnpaidGrace(number, entries, &ledger)
+            postUnpaidGrace(number)
             if !visit.state.hasAccess { memory.hasPaidInRun = false }
             if isPaying {
                 memory.hasPaid = true
@@ -50,75 +52,72 @@ extension Timeline {
 
     // MARK: Stocks
 
-    private func postStocks(
-        from before: Standing?, to now: Standing, _ entries: [Entry], at instant: Int64, _ ledger: inout Ledger
-    ) {
-        if let before, let stock = before.state.stock { ledger.post(stock, -1, at: instant, under: before.row) }
-        if let stock = now.state.stock { ledger.post(stock, at: instant, under: now.row) }
+    private mutating func postStocks(from before: Standing?, to now: Standing, at instant: Int64) {
+        if let before, let stock = before.state.stock { post(stock, -1, at: instant, under: before.row) }
+        if let stock = now.state.stock { post(stock, at: instant, under: now.row) }
         // A free row has no monthly revenue: no check is needed.
         if let before, before.state.isAtRisk {
-            ledger.post(.atRiskDelta, -entries[before.row].mrr, at: instant, under: before.row)
+            post(.atRiskDelta, -entries[before.row].mrr, at: instant, under: before.row)
         }
-        if now.state.isAtRisk { ledger.post(.atRiskDelta, entries[now.row].mrr, at: instant, under: now.row) }
+        if now.state.isAtRisk { post(.atRiskDelta, entries[now.row].mrr, at: instant, under: now.row) }
     }
 
     /// Counts a grace period that is over, unless the payment succeeded in the end.
-    private func postUnpaidGrace(_ number: Int, _ entries: [Entry], _ ledger: inout Ledger) {
+    private mutating func postUnpaidGrace(_ number: Int) {
         let visit = visits[number]
         guard visit.state == .grace, let end = visit.to else { return }
         if number + 1 < visits.count {
             let next = visits[number + 1]
             if next.row != visit.row, entries[next.row].isRecovery { return }
         }
-        ledger.post(
+        post(
             .unpaidGrace, rounded(1_000, times: length(from: visit.from, to: end), over: millisecondsPerDay), at: end,
             under: visit.row)
     }
 
     // MARK: Lapses
 
-    private func postLapse(
-        from before: Standing?, to now: Standing, _ memory: inout Memory, at instant: Int64, _ ledger: inout Ledger
+    private mutating func postLapse(
+        from before: Standing?, to now: Standing, _ memory: inout Memory, at instant: Int64
     ) {
         if now.isPaying {
-            if memory.hasLapsed { ledger.post(.regained, at: instant, under: now.row) }
+            if memory.hasLapsed { post(.regained, at: instant, under: now.row) }
         } else if let before, before.isPaying, let counter = now.state.lapse {
-            ledger.post(counter, at: instant, under: before.row)
+            post(counter, at: instant, under: before.row)
             memory.hasLapsed = true
         }
     }
 
     // MARK: Monthly revenue
 
-    private func postRevenue(
-        from before: Standing?, to now: Standing, _ entries: [Entry], _ memory: Memory, at instant: Int64,
-        _ ledger: inout Ledger
+    private mutating func postRevenue(
+        from before: Standing?, to now: Standing, _ memory: Memory, at instant: Int64
     ) {
         let (old, new) = (before?.mrr ?? 0, now.mrr)
         if let before, old > 0, new > 0 {
-            postMove(from: before, to: now, at: instant, &ledger)
+            postMove(from: before, to: now, at: instant)
         } else if let before, old > 0 {
-            ledger.post(now.state.lossOfRevenue, -old, at: instant, under: before.row)
+            post(now.state.lossOfRevenue, -old, at: instant, under: before.row)
         } else if new > 0 {
-            ledger.post(gain(from: before, to: now, entries, memory), new, at: instant, under: now.row)
+            post(gain(from: before, to: now, memory), new, at: instant, under: now.row)
         }
     }
 
-    private func postMove(from before: Standing, to now: Standing, at instant: Int64, _ ledger: inout Ledger) {
+    private mutating func postMove(from before: Standing, to now: Standing, at instant: Int64) {
         if rows[before.row].transaction.parts != rows[now.row].transaction.parts {
-            ledger.post(.mrrMoved, -before.mrr, at: instant, under: before.row)
+            post(.mrrMoved, -before.mrr, at: instant, under: before.row)
             guard isSameCurrency(before.row, now.row) else {
-                ledger.post(.mrrMoved, now.mrr, at: instant, under: now.row)
+                post(.mrrMoved, now.mrr, at: instant, under: now.row)
                 return
             }
-            ledger.post(.mrrMoved, before.mrr, at: instant, under: now.row)
+            post(.mrrMoved, before.mrr, at: instant, under: now.row)
         }
         let difference = now.mrr - before.mrr
-        ledger.post(difference > 0 ? .mrrExpansion : .mrrContraction, difference, at: instant, under: now.row)
+        post(difference > 0 ? .mrrExpansion : .mrrContraction, difference, at: instant, under: now.row)
     }
 
     /// The first condition that is true.
-    private func gain(from before: Standing?, to now: Standing, _ entries: [Entry], _ memory: Memory) -> ChurnCounter {
+    private func gain(from before: Standing?, to now: Standing, _ memory: Memory) -> ChurnCounter {
         if !memory.hasPaid { return now.row == 0 && entries[0].kind == .adopted ? .mrrAdopted : .mrrNew }
         if before?.row == now.row, before?.state == .lapsed(.refund) { return .mrrRefund }
         if memory.hasPaidInRun { return .mrrExpansion }

@@ -2,6 +2,8 @@
 
 internal import Notices
 internal import Records
+internal import SubscriptionHistory
+internal import Zone
 
 enum Reason: Equatable {
     case voluntary, billing, price, unavailable, refund, other
@@ -20,7 +22,7 @@ enum State: Equatable {
 }
 
 /// The time in one state on one row. An empty visit stands for a row that was replaced at the instant it began.
-struct Visit: Equatable {
+struct Visit {
     var row: Int
     var state: State
     var from: Int64
@@ -29,39 +31,52 @@ struct Visit: Equatable {
 }
 
 /// What the facts mean at one instant. Facts dated later are ignored.
-struct Timeline {
-    let facts: Facts
-    let clock: Int64
+///
+/// All of it is plain values, in memory that is used again for the next subscription.
+struct Timeline: ~Copyable {
+    var facts = Facts()
+    private(set) var clock = Int64.min
     /// The rows of the subscription that have begun, sorted; their starts are sorted as well.
-    private(set) var rows: [Row] = []
+    var rows = Scratch<Row>(capacity: 32)
     /// One for each row.
-    private(set) var failures: [Failure?] = []
-    private(set) var visits: [Visit] = []
+    private(set) var failures = Scratch<Failure?>(capacity: 32)
+    private(set) var visits = Scratch<Visit>(capacity: 32)
+    /// How each row was entered.
+    var entries = Scratch<Entry>(capacity: 32)
     /// Purchases that do not renew.
-    private(set) var oneTime: [Row] = []
+    private(set) var oneTime = Scratch<Row>()
+    /// The refunds of all rows.
+    var refunds = Scratch<Refund>()
     /// The next instant at which the result may change without a new notification. It is nil if no such instant follows.
     private(set) var nextChange: Int64?
+    /// What all this adds to the cells.
+    var ledger: Ledger
 
-    init(_ facts: Facts, at clock: Int64) {
-        self.facts = facts
+    // While rows are collected.
+    var nextOfRow = Scratch<Int32>(capacity: 64)
+    var places = RowPlaces()
+    var versions = Scratch<RefundVersion>()
+    private var boundaries = Scratch<Int64>()
+
+    init(_ days: DayFinder) { ledger = Ledger(days) }
+
+    /// Sets everything but the entries and the ledger.
+    mutating func reckon(at clock: Int64) {
         self.clock = clock
+        nextChange = nil
+        rows.removeAll()
+        failures.removeAll()
+        visits.removeAll()
+        oneTime.removeAll()
+        refunds.removeAll()
         var existing = facts.notices.count
         while existing > 0, facts.notices[existing - 1].signedDate > clock { existing -= 1 }
         if existing < facts.notices.count { changes(at: facts.notices[existing].signedDate) }
-        rows = Row.all(of: facts, existing: existing, at: clock)
-        rows.removeAll { !$0.transaction.isPurchased }
-        for place in rows.indices { changes(at: rows[place].nextRefundChange) }
-        if rows.contains(where: { !$0.transaction.isRenewing }) {
-            oneTime = rows.filter { !$0.transaction.isRenewing }
-            for row in oneTime { changes(at: row.transaction.purchaseDate) }
-            oneTime.removeAll { $0.transaction.purchaseDate > clock }
-            rows.removeAll { !$0.transaction.isRenewing }
-        }
-        rows.sort { $0.precedes($1, facts) }
+        collectRows(existing: existing)
+        keepPurchased()
+        sortRows()
         setNeighbours()
-        failures.reserveCapacity(rows.count)
-        for place in rows.indices { failures.append(Failure(place, of: rows, facts, at: clock)) }
-        visits.reserveCapacity(rows.count + 4)
+        for place in rows.indices { failures.append(failure(place)) }
         for place in rows.indices { visit(place) }
     }
 
@@ -73,6 +88,37 @@ struct Timeline {
 
     // MARK: Rows
 
+    /// Removes what does not count, and puts apart what does not renew.
+    private mutating func keepPurchased() {
+        var end = 0
+        for place in rows.indices where rows[place].transaction.isPurchased {
+            changes(at: rows[place].nextRefundChange)
+            if rows[place].transaction.isRenewing {
+                if end < place { rows[end] = rows[place] }
+                end += 1
+            } else if rows[place].transaction.purchaseDate <= clock {
+                oneTime.append(rows[place])
+            } else {
+                changes(at: rows[place].transaction.purchaseDate)
+            }
+        }
+        rows.keepFirst(end)
+    }
+
+    private mutating func sortRows() {
+        // They usually are sorted. Access by place: copying whole rows just to look at their dates is slow.
+        var place = 1
+        while place < rows.count,
+            rows[place - 1].transaction.purchaseDate < rows[place].transaction.purchaseDate
+                || precedes(rows[place - 1], rows[place])
+        {
+            place += 1
+        }
+        if place >= rows.count { return }
+        var values = rows.values
+        values.sort { precedes($0, $1) }
+    }
+
     /// Sets what each row takes from the row before it, which is complete by then.
     private mutating func setNeighbours() {
         for place in rows.indices {
@@ -81,7 +127,7 @@ struct Timeline {
             rows[place].start = start
             if start > clock {
                 changes(at: start)
-                rows.removeSubrange(place...)
+                rows.keepFirst(place)
                 break
             }
         }
@@ -105,18 +151,20 @@ struct Timeline {
         guard place > 0 else { return start }
         // A late renewal keeps the billing cycle: its purchase date does not show when it was paid.
         if rows[place].isRenewal, start <= rows[place - 1].expires, let told = rows[place].firstRenewal,
-            Failure.exists(place - 1, of: rows)
+            hasFailure(place - 1)
         {
             start = told
         }
         return max(start, rows[place - 1].start)
     }
 
+    /// The parts that tell the cells of a row apart.
+    func parts(_ place: Int) -> PartNumbers { facts.parts[Int(rows[place].transaction.parts)] }
+
     func isSamePlan(_ left: Int, _ right: Int) -> Bool {
-        let (left, right) = (rows[left].transaction.parts, rows[right].transaction.parts)
-        return left == right
-            || facts.parts[left].product == facts.parts[right].product
-                && facts.parts[left].plan == facts.parts[right].plan
+        if rows[left].transaction.parts == rows[right].transaction.parts { return true }
+        let (left, right) = (parts(left), parts(right))
+        return left.product == right.product && left.plan == right.plan
     }
 
     // MARK: States
@@ -124,7 +172,7 @@ struct Timeline {
     private mutating func visit(_ place: Int) {
         // The usual case: nothing happens before the row ends, and by then the next row has begun.
         if place + 1 < rows.count, rows[place + 1].start <= rows[place].expires,
-            rows[place].start < rows[place].expires, failures[place] == nil, rows[place].refunds.isEmpty
+            rows[place].start < rows[place].expires, failures[place] == nil, !rows[place].isRefunded
         {
             visits.append(
                 Visit(
@@ -132,13 +180,14 @@ struct Timeline {
                     to: rows[place + 1].start))
             return
         }
-        let row = rows[place]
-        let end = next(after: place)?.start
         let judge = Judge(self, place)
-        visits.append(Visit(row: place, state: judge.state(at: row.start, of: self), from: row.start, to: end))
-        let boundaries = judge.boundaries.sorted()
-        if end == nil { for boundary in boundaries { changes(at: boundary) } }
-        for boundary in boundaries where boundary > row.start {
+        let end = next(after: place)?.start
+        visits.append(
+            Visit(row: place, state: judge.state(at: judge.row.start, of: self), from: judge.row.start, to: end))
+        setBoundaries(judge)
+        if end == nil { for number in boundaries.indices { changes(at: boundaries[number]) } }
+        for number in boundaries.indices where boundaries[number] > judge.row.start {
+            let boundary = boundaries[number]
             guard end.map({ boundary < $0 }) ?? (boundary <= clock) else { break }
             let state = judge.state(at: boundary, of: self)
             guard state != visits[visits.count - 1].state else { continue }
@@ -146,43 +195,50 @@ struct Timeline {
             visits.append(Visit(row: place, state: state, from: boundary, to: end))
         }
     }
+
+    /// The instants at which the state of a row may change, sorted.
+    private mutating func setBoundaries(_ judge: Judge) {
+        boundaries.removeAll()
+        boundaries.append(judge.row.expires)
+        for number in judge.row.refunds where judge.counts(refunds[number]) {
+            boundaries.append(refunds[number].date)
+            if let reversal = refunds[number].reversal { boundaries.append(reversal) }
+        }
+        if let failure = judge.failure {
+            boundaries.append(failure.cut)
+            boundaries.append(failure.window)
+            if let grace = failure.grace { boundaries.append(grace) }
+            if let decision = failure.decision { boundaries.append(decision.at) }
+        }
+        var values = boundaries.values
+        values.sort()
+    }
 }
 
 /// Decides the state of one row.
 private struct Judge {
     let row: Row
     let failure: Failure?
-    let isFollowedByRenewal: Bool
-    let refunds: [Refund]
+    private let isFollowedByRenewal: Bool
+    private let isReplaced: Bool
 
-    init(_ timeline: Timeline, _ place: Int) {
+    init(_ timeline: borrowing Timeline, _ place: Int) {
         row = timeline.rows[place]
         let next = timeline.next(after: place)
-        let failure = timeline.failures[place]
-        self.failure = failure
+        failure = timeline.failures[place]
         isFollowedByRenewal = next?.isRenewal ?? false
-        let end = failure?.grace ?? row.expires
-        refunds = row.cameToBeReplaced(by: next) ? [] : row.refunds.filter { $0.date < end }
+        isReplaced = row.cameToBeReplaced(by: next)
     }
 
-    var boundaries: [Int64] {
-        var boundaries = [row.expires]
-        for refund in refunds {
-            boundaries.append(refund.date)
-            if let reversal = refund.reversal { boundaries.append(reversal) }
-        }
-        if let failure {
-            boundaries += [failure.cut, failure.window]
-            if let grace = failure.grace { boundaries.append(grace) }
-            if let decision = failure.decision { boundaries.append(decision.at) }
-        }
-        return boundaries
-    }
+    /// It ends the row: it came before the row was over, and no upgrade is the reason.
+    func counts(_ refund: Refund) -> Bool { !isReplaced && refund.date < failure?.grace ?? row.expires }
 
     /// The first condition that is true.
-    func state(at instant: Int64, of timeline: Timeline) -> State {
+    func state(at instant: Int64, of timeline: borrowing Timeline) -> State {
         let had: State = row.isFree ? .free : .paid
-        if refunds.contains(where: { $0.holds(at: instant) }) { return .lapsed(.refund) }
+        for number in row.refunds where counts(timeline.refunds[number]) && timeline.refunds[number].holds(at: instant) {
+            return .lapsed(.refund)
+        }
         guard let failure else {
             let isPaidFor = instant < row.expires || isFollowedByRenewal && !row.hasExpired
             return isPaidFor ? had : .lapsed(timeline.reason(ofLapse: row, nil))
@@ -197,9 +253,15 @@ private struct Judge {
 extension Timeline {
     fileprivate func reason(ofLapse row: Row, _ failure: Failure?) -> Reason {
         if let failure { return failure.decision?.outcome == .cancelled ? .voluntary : .billing }
-        let notices = row.notices.lazy.map { facts.notices[$0] }
-        if let reason = notices.last(where: { $0.type == .expired }).flatMap({ Reason($0.subtype) }) { return reason }
-        let newest = notices.filter { !$0.type.isAboutOldRows }.compactMap(\.info).max { $0.version < $1.version }
+        var told: NoticeSubtype?
+        var newest: Info?
+        for place in notices(of: row) {
+            let type = facts.notices[place].type
+            if type == .expired { told = facts.notices[place].subtype }
+            guard !type.isAboutOldRows, let info = facts.notices[place].info else { continue }
+            if newest.map({ $0.version < info.version }) ?? true { newest = info }
+        }
+        if let reason = told.flatMap({ Reason($0) }) { return reason }
         guard let info = newest else { return .other }
         if let intent = info.expirationIntent { return Reason(EndReason(expirationIntent: intent)) }
         if info.autoRenewStatus == 0 || isLastPeriod(row) && info.commitmentAutoRenewStatus == 0 { return .voluntary }

@@ -8,14 +8,14 @@ internal import Notices
 /// at the latest after each row. It never reads beyond the bytes.
 public struct KeptReader {
     private let bytes: UnsafeBufferPointer<UInt8>
-    private(set) var place = 0
+    public private(set) var place = 0
     public private(set) var isValid = true
 
     public init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
     public var isAtEnd: Bool { place == bytes.count }
     /// The number of unread bytes.
-    var rest: Int { bytes.count - place }
+    public var rest: Int { bytes.count - place }
 
     /// Declares the bytes invalid.
     public mutating func refuse() {
@@ -98,7 +98,7 @@ public struct KeptReader {
     }
 
     /// The bytes between two places that were read.
-    func bytes(from start: Int32, to end: Int32) -> UnsafeBufferPointer<UInt8> {
+    public func bytes(from start: Int32, to end: Int32) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(rebasing: bytes[Int(start)..<Int(end)])
     }
 }

@@ -2,8 +2,8 @@
 
 /// Stands for a text of `KnownTexts`: equal numbers are equal texts.
 public struct TextNumber: BitwiseCopyable, Equatable {
-    /// 0: no text. Otherwise counted from 1.
-    let value: UInt32
+    /// 0: no text. Otherwise counted from 1, in the order in which the texts were added.
+    public let value: UInt32
 
     public static var none: TextNumber { TextNumber(value: 0) }
     public var isNone: Bool { value == 0 }
@@ -21,6 +21,11 @@ public struct KnownTexts: ~Copyable {
     public init() { slots.fill(0, count: 64) }
 
     public var count: Int { places.count }
+
+    /// nil: there are not that many texts.
+    public func number(_ value: UInt64) -> TextNumber? {
+        value <= UInt64(count) ? TextNumber(value: UInt32(value)) : nil
+    }
 
     public mutating func removeAll() {
         // Each text has used one slot, and most slots are empty.

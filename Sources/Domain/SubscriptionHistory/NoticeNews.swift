@@ -2,44 +2,51 @@
 
 internal import Crypto
 public import JSON
-internal import Notices
+public import Notices
 internal import Records
 
 /// What one record says about the subscription that its key names: plain values. Texts stay in the document, so this is
 /// valid until the document reads another record.
 public struct NoticeNews {
     /// A transaction that can be used.
-    struct Transaction {
-        var id: TextPlace
-        var purchaseDate: Int64
-        var version: Version
-        var expiresDate: Int64?
-        var revocationDate: Int64?
-        var isUpgraded = false
-        var price: Int64?
-        var type: TextPlace?
-        var bundleId: TextPlace?
-        var productId: TextPlace?
-        var subscriptionGroup: TextPlace?
-        var appAccountToken: TextPlace?
-        var ownership: TextPlace?
-        var revocationType: TextPlace?
-        var currency: TextPlace?
-        var billingPlan: TextPlace?
-        var offerType: Int64?
-        var offerIdentifier: TextPlace?
-        var offerDiscount: TextPlace?
-        var commitment: Particulars.Commitment?
+    public struct Transaction {
+        public fileprivate(set) var id: TextPlace
+        public fileprivate(set) var purchaseDate: Int64
+        public fileprivate(set) var version: Version
+        public fileprivate(set) var expiresDate: Int64?
+        public fileprivate(set) var revocationDate: Int64?
+        public fileprivate(set) var isUpgraded = false
+        public fileprivate(set) var price: Int64?
+        public fileprivate(set) var originalPurchaseDate: Int64?
+        public fileprivate(set) var revocationPercentage: Int64?
+        public fileprivate(set) var type: TextPlace?
+        public fileprivate(set) var bundleId: TextPlace?
+        public fileprivate(set) var productId: TextPlace?
+        public fileprivate(set) var subscriptionGroup: TextPlace?
+        public fileprivate(set) var appAccountToken: TextPlace?
+        public fileprivate(set) var ownership: TextPlace?
+        /// A text that is too long for `ownership` counts too.
+        public fileprivate(set) var isPurchased = true
+        public fileprivate(set) var reason: TextPlace?
+        public fileprivate(set) var storefront: TextPlace?
+        public fileprivate(set) var previousOriginalTransactionId: TextPlace?
+        public fileprivate(set) var revocationType: TextPlace?
+        public fileprivate(set) var currency: TextPlace?
+        public fileprivate(set) var billingPlan: TextPlace?
+        public fileprivate(set) var offerType: Int64?
+        public fileprivate(set) var offerIdentifier: TextPlace?
+        public fileprivate(set) var offerDiscount: TextPlace?
+        public fileprivate(set) var commitment: Particulars.Commitment?
     }
 
-    struct Renewal {
+    public struct Renewal {
         /// Without its texts.
-        var row: RenewalRow
-        var autoRenewProductId: TextPlace?
-        var appAccountToken: TextPlace?
-        var renewalBillingPlan: TextPlace?
-        var commitmentProductId: TextPlace?
-        var commitmentBillingPlan: TextPlace?
+        public fileprivate(set) var row: RenewalRow
+        public fileprivate(set) var autoRenewProductId: TextPlace?
+        public fileprivate(set) var appAccountToken: TextPlace?
+        public fileprivate(set) var renewalBillingPlan: TextPlace?
+        public fileprivate(set) var commitmentProductId: TextPlace?
+        public fileprivate(set) var commitmentBillingPlan: TextPlace?
     }
 
     public fileprivate(set) var notificationUUID: TextPlace?
@@ -51,8 +58,8 @@ public struct NoticeNews {
     /// The record has a transaction that cannot be used: without an id or a purchase date, or a renewing one without an
     /// end. This is counted, because Apple does not send such transactions.
     public fileprivate(set) var hasUnusableTransaction = false
-    var transaction: Transaction?
-    var renewal: Renewal?
+    public fileprivate(set) var transaction: Transaction?
+    public fileprivate(set) var renewal: Renewal?
     var introOfferUsed = false
 
     fileprivate init() {}
@@ -116,6 +123,7 @@ public struct NoticeReader: ~Copyable {
             case 9 where name.isName(.offerType): read.offerType = record.integer(value)
             case 10 where name.isName(.signedDate): signedDate = record.integer(value) ?? signedDate
             case 10 where name.isName(.isUpgraded): read.isUpgraded = record.bool(value) ?? false
+            case 10 where name.isName(.storefront): read.storefront = record.place(value)
             case 11 where name.isName(.expiresDate): read.expiresDate = record.integer(value)
             case 12 where name.isName(.purchaseDate): purchaseDate = record.integer(value)
             case 13 where name.isName(.transactionId): id = record.place(value)
@@ -126,8 +134,16 @@ public struct NoticeReader: ~Copyable {
             case 15 where name.isName(.billingPlanType): read.billingPlan = record.place(value)
             case 15 where name.isName(.offerIdentifier): read.offerIdentifier = record.place(value)
             case 17 where name.isName(.offerDiscountType): read.offerDiscount = record.place(value)
-            case 18 where name.isName(.inAppOwnershipType): read.ownership = record.place(value)
+            case 17 where name.isName(.transactionReason): read.reason = record.place(value)
+            case 18 where name.isName(.inAppOwnershipType):
+                read.ownership = record.place(value)
+                read.isPurchased =
+                    read.ownership?.isWord(AppleWord.purchased) ?? (record.kind(of: value) != .string)
+            case 20 where name.isName(.originalPurchaseDate): read.originalPurchaseDate = record.integer(value)
+            case 20 where name.isName(.revocationPercentage): read.revocationPercentage = record.integer(value)
             case 27 where name.isName(.subscriptionGroupIdentifier): read.subscriptionGroup = record.place(value)
+            case 29 where name.isName(.previousOriginalTransactionId):
+                read.previousOriginalTransactionId = record.place(value)
             default: break
             }
         }

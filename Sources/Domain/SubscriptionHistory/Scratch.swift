@@ -65,6 +65,12 @@ public struct Scratch<Element: BitwiseCopyable>: ~Copyable {
         held -= removed
     }
 
+    /// Removes what is behind the first ones.
+    @inlinable public mutating func keepFirst(_ kept: Int) {
+        precondition((0...count).contains(kept), "no more than there are")
+        held = kept
+    }
+
     @inlinable public mutating func removeLast() {
         precondition(count > 0, "one of the list")
         held -= 1

@@ -57,6 +57,21 @@ struct OffsetTable: Sendable {
     /// The offset from UTC; positive when local clocks are ahead.
     func milliseconds(at instant: Int64) -> Int64 { offsets[index(at: instant - shift(of: instant))] }
 
+    /// The offset at this instant, and an interval around it in which it is the same: up to, but not including, `to`.
+    func period(at instant: Int64) -> (from: Int64, to: Int64, offset: Int64) {
+        let shift = shift(of: instant)
+        let index = index(at: instant - shift)
+        var from = index == 0 ? .min : starts[index] + shift
+        var to = index + 1 < starts.count ? starts[index + 1] + shift : .max
+        if shift > 0 {
+            from = max(from, limit + shift - Self.era)
+            to = min(to, limit + shift)
+        } else {
+            to = min(to, limit)
+        }
+        return (from, to, offsets[index])
+    }
+
     /// The earliest instant at which local clocks show this time or a later one, in milliseconds since 1970.
     func firstInstant(reading time: Int64) -> Int64 {
         // No clock is further ahead, so no clock showed this time earlier.

@@ -73,7 +73,12 @@ public struct Zone: Sendable {
     /// The number of `day(of:)`, for callers who only compare or count.
     public func dayNumber(of instant: Int64) -> Int32 {
         let instant = min(max(instant, Self.earliest), Self.latest)
-        let number = (instant + offsets.milliseconds(at: instant)).floorDivided(by: millisecondsPerDay)
+        return Self.dayNumber(ofLocal: instant + offsets.milliseconds(at: instant))
+    }
+
+    /// - Parameter time: what local clocks show, in milliseconds since 1970 as they count it.
+    static func dayNumber(ofLocal time: Int64) -> Int32 {
+        let number = time.floorDivided(by: millisecondsPerDay)
         return Int32(min(max(number, CivilDay.first.number), CivilDay.last.number))
     }
 

@@ -9,6 +9,7 @@ internal import Notices
 public import NotificationWorker
 internal import Records
 public import Runtime
+internal import SubscriptionHistory
 internal import Telemetry
 public import Zone
 
@@ -21,8 +22,16 @@ public final class ChurnProcessor: Processor {
     public let definition: WorkerDefinition
     private let zone: Zone
     private let metrics: ChurnMetrics
-    /// Its buffers are reused for every record; nothing else is.
+    /// The memory of these is used again for every record; nothing else is.
     private var json = JSONDocument()
+    private let reader = NoticeReader()
+    private var chain: ChainState
+    private var cell = CellState(at: CellState.Mark(asOf: 0, offset: 0))
+    private var overview: Overview
+    private var cellKey = ByteWriter(capacity: 256)
+    private var bytes = ByteWriter(capacity: 4_096)
+    private var value = JSONWriter(capacity: 1_024)
+    private var id: [UInt8] = []
 
     private enum Output {
         static let cells = 0
@@ -42,6 +51,8 @@ public final class ChurnProcessor: Processor {
     ) {
         self.zone = zone
         self.metrics = metrics
+        chain = ChainState(zone)
+        overview = Overview(day: 0, zone: zone.name)
         var definition = WorkerDefinition(
             .churn, names, outputs: [(.churnCells, .churnCell), (.churnEvents, .churnEvent)], partitions: partitions,
             app: app)
@@ -66,7 +77,8 @@ public final class ChurnProcessor: Processor {
         guard json.kind(of: json.root) == .object else {
             throw ProcessFailure("json", "the value of a notification must be an object")
         }
-        guard let news = Facts(notification: json) else {
+        let notice = reader.read(json)
+        guard let news = ChurnNews(notice, of: json) else {
             metrics.undated.add()
             return
         }
@@ -75,9 +87,11 @@ public final class ChurnProcessor: Processor {
         guard news.saysAnything else { return }
 
         let place = try turn.state(key)
-        var state = try load(place)
-        guard state.facts.merge(news) else { return }
-        try count(place, &state, turn, cause: Cause(json, partition: record.partition, offset: record.offset))
+        let cause = ChurnEvent.Cause(notice, partition: record.partition, offset: record.offset)
+        try withKept(place) { () throws(ProcessFailure) in
+            guard chain.merge(news) else { return }
+            try count(place, turn, cause)
+        }
     }
 
     private static let strangeKey = ProcessFailure(
@@ -86,74 +100,99 @@ public final class ChurnProcessor: Processor {
     public func fire(_ timer: TimerName, _ turn: Turn) throws(ProcessFailure) {
         let place = try turn.state(timer.key.span)
         if timer.key == Self.overviewKey {
-            var overview = try overview(place, turn)
+            try readOverview(place, turn)
             overview.begin(Int64(zone.dayNumber(of: turn.clock)))
-            keep(overview, place, at: turn.clock)
+            keepOverview(place, at: turn.clock)
             return
         }
-        var state = try load(place)
-        try count(place, &state, turn, cause: nil)
+        try withKept(place) { () throws(ProcessFailure) in try count(place, turn, nil) }
     }
 
-    private func load(_ place: KeyState) throws(ProcessFailure) -> ChainState {
-        guard let bytes = place.value else { return ChainState() }
-        guard let state = ChainState(bytes, format: place.format) else {
-            throw ProcessFailure("state", "the \(bytes.count) bytes stored for this subscription are damaged")
+    /// The kept bytes stay where they are while `body` uses them.
+    private func withKept(
+        _ place: KeyState, _ body: () throws(ProcessFailure) -> Void
+    ) throws(ProcessFailure) {
+        guard let kept = place.value else {
+            chain.removeAll()
+            return try body()
         }
-        return state
+        try kept.withUnsafeBufferPointer { (bytes) throws(ProcessFailure) in
+            guard chain.read(bytes, format: place.format) else {
+                throw ProcessFailure("state", "the \(bytes.count) bytes stored for this subscription are damaged")
+            }
+            try body()
+        }
     }
 
     /// Adds the changes to the cells, and stores the facts.
-    private func count(_ place: KeyState, _ state: inout ChainState, _ turn: Turn, cause: Cause?)
-        throws(ProcessFailure)
-    {
-        let id = TransactionId(Text(place.key))
-        let settlement = state.settle(at: turn.clock, originalTransactionId: id, zone)
-        if !settlement.changes.isEmpty {
-            let overviewPlace = try turn.state(Self.overviewKey.span)
-            var overview = try overview(overviewPlace, turn)
-            overview.begin(Int64(zone.dayNumber(of: turn.clock)))
-            for change in settlement.changes {
-                overview.add(change.sums, of: change.day.number, currency: change.parts.currency)
-                try add(change.sums, to: change.parts, change.day, place.key, turn, cause: cause)
+    private func count(_ place: KeyState, _ turn: Turn, _ cause: ChurnEvent.Cause?) throws(ProcessFailure) {
+        let key = place.key
+        try key.withUnsafeBufferPointer { (key) throws(ProcessFailure) in
+            chain.settle(
+                at: turn.clock,
+                originalTransactionId: PurchaseId(TextPlace(start: key.baseAddress!, count: key.count)))
+            if !chain.changes.isEmpty {
+                try publish(ChurnEvent(originalTransactionId: key, clock: turn.clock, cause: cause), turn)
             }
-            keep(overview, overviewPlace, at: turn.clock)
         }
-        place.put(state.bytes.span)
-        place.setTimer(Self.contributionChanges, due: settlement.nextChange)
+        bytes.removeAll()
+        chain.write(to: &bytes)
+        bytes.written.withSpan { place.put($0) }
+        place.setTimer(Self.contributionChanges, due: chain.nextChange)
     }
 
     // MARK: Cells
 
-    private func add(
-        _ change: Sums, to parts: CellParts, _ day: CivilDay, _ chain: [UInt8], _ turn: Turn, cause: Cause?
-    ) throws(ProcessFailure) {
-        let key = CellKey(partition: turn.partition, day: day, parts: parts).bytes
-        let place = try turn.state(([Self.cellPrefix] + key).span)
-        let mark = CellState.Mark(asOf: turn.recordClock, offset: turn.offset)
-        var cell = try place.value.map { bytes throws(ProcessFailure) in try Self.cell(bytes) } ?? CellState(at: mark)
-        cell.add(change, at: mark)
-        place.put(cell.bytes.span)
-        let event = ChurnEvent(
-            originalTransactionId: chain, cell: key, change: change, at: cause?.signedDate ?? turn.clock, cause: cause)
-        turn.emit(Output.events, key: chain.span, value: event.value(id: turn.nextID).span)
+    private func publish(_ event: ChurnEvent, _ turn: Turn) throws(ProcessFailure) {
+        let place = try turn.state(Self.overviewKey.span)
+        try readOverview(place, turn)
+        overview.begin(Int64(zone.dayNumber(of: turn.clock)))
+        for number in chain.changes.indices {
+            let change = chain.changes[number]
+            overview.add(chain.sums(of: change), of: change.day, currency: chain.currency(of: change))
+            try add(change, event, turn)
+        }
+        keepOverview(place, at: turn.clock)
     }
 
-    private static func cell(_ bytes: [UInt8]) throws(ProcessFailure) -> CellState {
-        guard let cell = CellState(bytes) else {
-            throw ProcessFailure("state", "the \(bytes.count) bytes stored for this cell are damaged")
+    private func add(_ change: ChainState.Change, _ event: ChurnEvent, _ turn: Turn) throws(ProcessFailure) {
+        cellKey.removeAll()
+        cellKey.byte(Self.cellPrefix)
+        chain.writeKey(of: change, partition: turn.partition, to: &cellKey)
+        let place = try cellKey.written.withSpan { (key) throws(ProcessFailure) in try turn.state(key) }
+        let mark = CellState.Mark(asOf: turn.recordClock, offset: turn.offset)
+        if !(try readCell(place)) { cell.removeAll(at: mark) }
+        cell.add(chain.sums(of: change), at: mark)
+        bytes.removeAll()
+        cell.write(to: &bytes)
+        bytes.written.withSpan { place.put($0) }
+        id.removeAll(keepingCapacity: true)
+        turn.appendNextID(to: &id)
+        value.removeAll()
+        let key = UnsafeBufferPointer(rebasing: cellKey.written.dropFirst())
+        id.withUnsafeBufferPointer { event.write(id: $0, cell: key, change: chain.sums(of: change), to: &value) }
+        let written = value.bytes
+        event.originalTransactionId.withSpan { turn.emit(Output.events, key: $0, value: written.span) }
+    }
+
+    /// - Returns: false: nothing was counted in this cell yet.
+    private func readCell(_ place: KeyState) throws(ProcessFailure) -> Bool {
+        guard let kept = place.value else { return false }
+        guard kept.withUnsafeBufferPointer({ cell.read($0) }) else {
+            throw ProcessFailure("state", "the \(kept.count) bytes stored for this cell are damaged")
         }
-        return cell
+        return true
     }
 
     /// Publishes a cell as it is before the commit; a cell whose sums have returned to zero is deleted.
     public func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) {
         if place.key == Self.overviewKey {
-            if let bytes = place.value, let overview = Overview(bytes) { metrics.show(overview, of: turn.partition) }
+            if let kept = place.value, kept.withUnsafeBufferPointer({ overview.read($0) }) {
+                metrics.show(overview, of: turn.partition)
+            }
             return
         }
-        guard let bytes = place.value else { return }
-        let cell = try Self.cell(bytes)
+        guard try readCell(place) else { return }
         let key = Array(place.key.dropFirst())
         guard let cellKey = CellKey(key) else { throw ProcessFailure("state", "the key of this cell is damaged") }
         let record = cell.sums.isEmpty ? nil : CellRecord(key: cellKey, sums: cell.sums, mark: cell.mark).value
@@ -191,7 +230,7 @@ public final class ChurnProcessor: Processor {
     public func opened(_ turn: Turn) throws(ProcessFailure) {
         let place = try turn.state(Self.overviewKey.span)
         guard place.value != nil else { return metrics.show(nil, of: turn.partition) }
-        let overview = try overview(place, turn)
+        try readOverview(place, turn)
         if overview.zone != zone.name {
             throw ProcessFailure(
                 "zone",
@@ -203,23 +242,32 @@ public final class ChurnProcessor: Processor {
 
     public func closed(_ partition: Int32) { metrics.show(nil, of: partition) }
 
-    private func overview(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) -> Overview {
-        guard let bytes = place.value else {
-            return Overview(day: Int64(zone.dayNumber(of: turn.clock)), zone: zone.name)
+    private func readOverview(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) {
+        guard let kept = place.value else {
+            overview = Overview(day: Int64(zone.dayNumber(of: turn.clock)), zone: zone.name)
+            return
         }
-        guard let overview = Overview(bytes) else {
+        guard kept.withUnsafeBufferPointer({ overview.read($0) }) else {
             throw ProcessFailure(
                 "state",
-                "the \(bytes.count) bytes stored for partition \(turn.partition) are damaged, or from a build that "
+                "the \(kept.count) bytes stored for partition \(turn.partition) are damaged, or from a build that "
                     + "this one does not know: start the build that wrote them")
         }
-        return overview
     }
 
-    private func keep(_ overview: Overview, _ place: KeyState, at clock: Int64) {
-        place.put(overview.bytes.span)
+    private func keepOverview(_ place: KeyState, at clock: Int64) {
+        bytes.removeAll()
+        overview.write(to: &bytes)
+        bytes.written.withSpan { place.put($0) }
         let end = zone.start(of: CivilDay(number: overview.day + 1))
         // The last representable day has no end.
         place.setTimer(Self.dayEnds, due: end > clock ? end : nil)
+    }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    fileprivate func withSpan<Result, Failure>(_ body: (Span<UInt8>) throws(Failure) -> Result) throws(Failure) -> Result
+    {
+        try body(Span(_unsafeElements: self))
     }
 }

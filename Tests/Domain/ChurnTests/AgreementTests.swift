@@ -59,7 +59,7 @@ private struct Life {
             let timeline = Entitlements.Timeline(facts, rules)
             let next = place + 1 < records.count ? records[place + 1].timestamp : end
             for instant in moments(timeline, from: record.timestamp, until: next, &chance) {
-                chain.advance(to: instant)
+                try chain.advance(to: instant)
                 let counted = try chain.counted
                 guard let answer = timeline?.entitlement(at: instant) else {
                     if counted != .nothing { found.append("\(name): nobody bought anything, and it is \(counted)") }

@@ -3,6 +3,7 @@
 import Contract
 import Notices
 import Simulation
+import SubscriptionHistory
 import Testing
 import Zone
 
@@ -16,7 +17,7 @@ import struct MakeBelieve.Chance
         guard let end = words.map(\.at).max() else { return }
         var straight = Chain(id)
         for word in words { try straight.hear(word.record, at: word.at) }
-        straight.advance(to: end + 400 * day)
+        try straight.advance(to: end + 400 * day)
         let records = try straight.records()
         var shuffled = (words + words.filter { _ in chance.yes(30) }).shuffled(using: &chance).map(\.record)
         let instants = shuffled.indices.map { words[min($0, words.count - 1)].at }
@@ -24,10 +25,10 @@ import struct MakeBelieve.Chance
             if !isShuffled { shuffled.reverse() }
             var other = Chain(id)
             for (record, instant) in zip(shuffled, instants) { try other.hear(record, at: instant) }
-            other.advance(to: end + 400 * day)
+            try other.advance(to: end + 400 * day)
             try #require(other.cells == straight.cells, comment)
             try #require(try other.records() == records, comment)
-            try #require(other.state.contribution.isSame(as: straight.state.contribution), comment)
+            try #require(try other.contribution == straight.contribution, comment)
         }
     }
 
@@ -62,7 +63,7 @@ import struct MakeBelieve.Chance
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0], [0, 1, 0, 2, 1]] {
             var chain = Chain("1")
             for place in order { try chain.hear(records[place], at: instant(1, 1)) }
-            #expect(chain.state.facts.count == 1)
+            #expect(try chain.noticeCount == 1)
             seen.insert(try chain.records())
         }
         #expect(seen.count == 1)
@@ -79,65 +80,102 @@ extension Chain {
     }
 }
 
-extension Contribution {
+extension Chain {
     /// The places of parts are those of each chain's own table. What counts is how many numbers there are, and their sums.
-    fileprivate func isSame(as other: Contribution) -> Bool {
-        func shape(_ contribution: Contribution) -> [[Int64]] {
-            contribution.postings.map { [$0.day, Int64($0.counter?.rawValue ?? .max), $0.value] }.sorted {
-                $0.lexicographicallyPrecedes($1)
+    fileprivate var contribution: [[Int64]] {
+        get throws {
+            try desk.with(kept: kept) { state in
+                state.contribution.values.map { [$0.day, Int64($0.counter?.rawValue ?? .max), $0.value] }.sorted {
+                    $0.lexicographicallyPrecedes($1)
+                }
             }
         }
-        return shape(self) == shape(other)
+    }
+
+    fileprivate var noticeCount: Int {
+        get throws { try desk.with(kept: kept) { $0.timeline.facts.notices.count } }
+    }
+}
+
+/// What is known after many notifications, without reading kept bytes between them.
+private final class Known {
+    private let desk = Desk()
+    private var texts: [UnsafeMutableBufferPointer<UInt8>] = []
+
+    init(_ records: some Sequence<[UInt8]>) throws {
+        for record in records { try hear(record) }
+    }
+
+    deinit { for text in texts { text.deallocate() } }
+
+    func hear(_ record: [UInt8]) throws {
+        var news = try #require(try desk.news(record))
+        // The next record takes the place of this one.
+        news.bundle = kept(news.bundle)
+        news.product = kept(news.product)
+        news.plan = kept(news.plan)
+        news.storefront = kept(news.storefront)
+        news.currency = kept(news.currency)
+        news.id = kept(news.id)
+        news.nextProduct = kept(news.nextProduct)
+        news.nextPlan = kept(news.nextPlan)
+        _ = desk.state.merge(news)
+    }
+
+    private func kept(_ text: TextPlace?) -> TextPlace? {
+        guard let text else { return nil }
+        let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: text.count)
+        _ = copy.initialize(from: text.bytes)
+        texts.append(copy)
+        return TextPlace(start: copy.baseAddress!, count: text.count)
+    }
+
+    var count: Int { desk.state.timeline.facts.notices.count }
+    var bytes: [UInt8] { get throws { try desk.state.written() } }
+
+    /// From the same bytes each time: nothing was counted before.
+    func totals(at clock: Int64) throws -> Sums {
+        let kept = try bytes
+        return try Desk().with(kept: kept) { $0.settled(at: clock, purchaseId("1")) }
     }
 }
 
 @Suite struct `Limits of facts` {
-    private func told(_ count: Int, _ record: (Int) -> [UInt8]) throws -> [Facts] {
-        try (0..<count).map { try #require(try facts(record($0))) }
-    }
+    private func told(_ count: Int, _ record: (Int) -> [UInt8]) -> [[UInt8]] { (0..<count).map(record) }
 
-    private func merged(_ news: some Sequence<Facts>) -> ChainState {
-        var state = ChainState()
-        for facts in news { state.facts.merge(facts) }
-        return state
-    }
-
-    private func totals(_ state: ChainState, at clock: Int64) -> Sums {
-        var state = state
-        var sums = Sums()
-        for change in state.settle(at: clock, originalTransactionId: "1", .utc).changes { sums.add(change.sums) }
-        return sums
+    private func totals(_ records: some Sequence<[UInt8]>, at clock: Int64) throws -> Sums {
+        try Known(records).totals(at: clock)
     }
 
     @Test func `refundDeclined counts the 4,096 newest, in any order`() throws {
         let count = Facts.limit + 40
         let first = january
-        let news = try told(count) { number in
+        let news = told(count) { number in
             var story = WrittenStory()
             story.tell("REFUND_DECLINED", at: instant(1, 1) + Int64(number) * 60 * second, first)
             return story.records[0]
         }
         var chance = Chance(seed: 11)
-        let straight = merged(news)
-        #expect(straight.facts.count == Facts.limit)
-        let sums = totals(straight, at: instant(1, 31))
+        let straight = try Known(news)
+        #expect(straight.count == Facts.limit)
+        let sums = try straight.totals(at: instant(1, 31))
         #expect(sums[.refundDeclined] == Int64(Facts.limit))
-        let newest = merged(news.suffix(Facts.limit))
-        #expect(straight.facts.bytes == newest.facts.bytes)
-        for other in [merged(news.reversed()), merged(news.shuffled(using: &chance))] {
-            #expect(other.facts.count == Facts.limit)
-            #expect(other.facts.notices == straight.facts.notices)
-            #expect(totals(other, at: instant(1, 31)) == sums)
+        let newest = try Known(news.suffix(Facts.limit))
+        #expect(try straight.bytes == newest.bytes)
+        for other in [try Known(news.reversed()), try Known(news.shuffled(using: &chance))] {
+            #expect(other.count == Facts.limit)
+            #expect(try other.bytes == straight.bytes)
+            #expect(try other.totals(at: instant(1, 31)) == sums)
         }
         // The oldest do not count even before their time has come.
-        #expect(totals(straight, at: instant(1, 1) + 39 * 60 * second) == Sums())
-        #expect(totals(straight, at: instant(1, 1) + 40 * 60 * second)[.refundDeclined] == 1)
+        #expect(try straight.totals(at: instant(1, 1) + 39 * 60 * second) == Sums())
+        #expect(try straight.totals(at: instant(1, 1) + 40 * 60 * second)[.refundDeclined] == 1)
     }
 
     /// Apple would not send this: 3,000 products with names of 250 letters.
     @Test func `what is kept of a subscription stays small, and is the same in any order`() throws {
         let start = instant(1, 1)
-        let news = try told(3_000) { number in
+        let news = told(3_000) { number in
             let from = start + Int64(number) * hour
             var story = WrittenStory()
             let name = String(repeating: "n", count: 245) + "\(10_000 + number)"
@@ -145,52 +183,52 @@ extension Contribution {
             return story.records[0].replacing("n0", "n\(number)")
         }
         let clock = start + 3_000 * hour - 1
-        let straight = totals(merged(news), at: clock)
+        let straight = try totals(news, at: clock)
         // 200,000 bytes hold 799 names beside the few short texts.
         #expect((790...800).contains(straight[.charged]))
         var chance = Chance(seed: 13)
-        #expect(totals(merged(news.reversed()), at: clock) == straight)
-        #expect(totals(merged(news.shuffled(using: &chance)), at: clock) == straight)
+        #expect(try totals(news.reversed(), at: clock) == straight)
+        #expect(try totals(news.shuffled(using: &chance), at: clock) == straight)
         // One after the other, as in a worker.
-        var state = ChainState()
+        let desk = Desk()
+        var kept: [UInt8]?
         var sums = Sums()
         for (number, one) in news.enumerated() {
-            state.facts.merge(one)
-            guard number % 100 == 99 else { continue }
-            let settled = state.settle(at: clock, originalTransactionId: "1", .utc)
-            for change in settled.changes { sums.add(change.sums) }
+            let told = try #require(try desk.news(one))
+            kept = try desk.with(kept: kept) { state in
+                let isNew = state.merge(told)
+                #expect(isNew)
+                if number % 100 == 99 { sums.add(state.settled(at: clock, purchaseId("1"))) }
+                var writer = ByteWriter()
+                state.write(to: &writer)
+                return writer.bytes
+            }
         }
         #expect(sums == straight)
-        #expect(state.bytes.count < 600_000)
-        #expect(ChainState(state.bytes)?.bytes == state.bytes)
+        let bytes = try #require(kept)
+        #expect(bytes.count < 600_000)
+        let written = try desk.with(kept: bytes) { try $0.written() }
+        #expect(written == bytes)
     }
 
     @Test func `adopted and renewed count the 1,000 newest rows, in any order`() throws {
         let count = Row.limit + 20
-        let news = try told(count) { number in
+        let news = told(count) { number in
             let from = instant(1, 1) + Int64(number) * day
             var story = WrittenStory()
             story.renews(row("r\(number)", from, from + day))
             return story.records[0].replacing("n0", "n\(number)")
         }
         let clock = instant(1, 1) + Int64(count) * day - 1
-        let straight = totals(merged(news), at: clock)
+        let straight = try totals(news, at: clock)
         #expect(straight[.adopted] == 1)
         #expect(straight[.renewed] == 999)
         #expect(straight[.charged] == 1_000)
         var chance = Chance(seed: 12)
-        #expect(totals(merged(news.reversed()), at: clock) == straight)
-        #expect(totals(merged(news.shuffled(using: &chance)), at: clock) == straight)
+        #expect(try totals(news.reversed(), at: clock) == straight)
+        #expect(try totals(news.shuffled(using: &chance), at: clock) == straight)
         // Only rows that have begun count: of 1,010 of them, the oldest ten do not.
-        #expect(totals(merged(news), at: instant(1, 1) + 1_010 * day - 1)[.charged] == 1_000)
-    }
-}
-
-extension Facts {
-    fileprivate var bytes: [UInt8] {
-        var state = ChainState()
-        state.facts = self
-        return state.bytes
+        #expect(try totals(news, at: instant(1, 1) + 1_010 * day - 1)[.charged] == 1_000)
     }
 }
 

@@ -3,6 +3,7 @@
 import Contract
 import Crypto
 import Notices
+import SubscriptionHistory
 import Testing
 import Zone
 
@@ -11,45 +12,63 @@ import struct MakeBelieve.Chance
 @testable import Churn
 
 @Suite struct `Bytes of a state` {
-    private func state(_ seed: UInt64, words: Int) throws -> ChainState {
+    private func state(_ seed: UInt64, words: Int) throws -> [UInt8] {
         var chance = Chance(seed: seed)
         var chain = Chain("1")
         for word in Word.nonsense(words, &chance) { try chain.hear(word.record, at: word.at) }
-        return chain.state
+        return chain.kept ?? [UInt8](repeating: 0, count: 4)
     }
 
     @Test func `are read as they were written`() throws {
+        let desk = Desk()
         for seed in UInt64(50_000)..<50_100 {
-            let state = try state(seed, words: 1 + Int(seed % 15))
-            let read = try #require(ChainState(state.bytes))
-            #expect(read.facts.notices == state.facts.notices)
-            #expect(read.contribution == state.contribution)
-            #expect(read.bytes == state.bytes)
+            let kept = try state(seed, words: 1 + Int(seed % 15))
+            let written = try desk.with(kept: kept) { try $0.written() }
+            #expect(written == kept)
         }
-        #expect(try #require(ChainState(ChainState().bytes)).bytes == ChainState().bytes)
+        let nothing = try desk.with(kept: nil) { try $0.written() }
+        #expect(nothing == [0, 0, 0, 0])
+        let same = try desk.with(kept: nothing) { try $0.written() }
+        #expect(same == nothing)
     }
 
     @Test func `cut short anywhere stop nothing`() throws {
         for seed in UInt64(51_000)..<51_010 {
-            let bytes = try state(seed, words: 12).bytes
-            for end in 0..<bytes.count { try settle(ChainState(Array(bytes[..<end]))) }
-            #expect(ChainState(bytes + [0]) == nil)
+            let bytes = try state(seed, words: 12)
+            for end in 0..<bytes.count { try settle(Array(bytes[..<end])) }
+            #expect(!isState(bytes + [0]))
         }
-        #expect(ChainState([]) == nil)
+        #expect(!isState([]))
     }
 
     @Test func `changed anywhere stop nothing`() throws {
         var chance = Chance(seed: 52_000)
         for seed in UInt64(52_000)..<52_020 {
-            let bytes = try state(seed, words: 12).bytes
+            let bytes = try state(seed, words: 12)
             for _ in 0..<100 {
                 var damaged = bytes
                 for _ in 0...chance.below(3) {
                     damaged[Int(chance.below(Int64(damaged.count)))] = UInt8(truncatingIfNeeded: chance.next())
                 }
-                try settle(ChainState(damaged))
+                try settle(damaged)
             }
         }
+    }
+
+    private func isState(_ bytes: [UInt8], format: UInt8 = ChainState.format) -> Bool {
+        let desk = Desk()
+        return bytes.withUnsafeBufferPointer { desk.state.read($0, format: format) }
+    }
+
+    /// Continues from the state as a worker would.
+    private func settle(_ bytes: [UInt8]) throws {
+        let desk = Desk()
+        let written = try bytes.withUnsafeBufferPointer { bytes -> [UInt8]? in
+            guard desk.state.read(bytes) else { return nil }
+            desk.state.settle(at: 1_790_000_000_000, originalTransactionId: purchaseId("1"))
+            return try desk.state.written()
+        }
+        if let written { #expect(isState(written)) }
     }
 
     /// Another build must be able to read the stored state: if the bytes change, `ChainState.format` must change.
@@ -61,19 +80,20 @@ import struct MakeBelieve.Chance
         var chain = Chain("1")
         for word in story.words { try chain.hear(word.record, at: word.at) }
         #expect(
-            hexadecimal(chain.state.bytes)
+            try hexadecimal(#require(chain.kept))
                 == "00060f636f6d2e6578616d706c652e6170700b70726f2e6d6f6e74686c790e42494c4c45445f555046524f4e540355534103"
                 + "555344067365636f6e6401010203040500021180a0d5edee66820d5d8baf762ec66dcd56fed15c78bf950101007e8ce07f20"
                 + "7ff16d00008090a9fa13a09c012480d0f4c316676b8bb84ce7267dd520deca4811c8f1938114060015478e94961b4e32ffbf"
                 + "cbc9020080c0908312a09c01001132687896cb68180280c0e2dc0700ccbf020500020a02550280a09c0191a09c01003e0a19"
                 + "021a0220022102220223022402550157028ca09c0100080706020a025502570180a09c0181a09c018c9f9c01")
-        #expect(ChainState(chain.state.bytes, format: 1)?.bytes == chain.state.bytes)
-        #expect(ChainState(chain.state.bytes, format: 2) == nil)
+        let kept = try #require(chain.kept)
+        #expect(isState(kept, format: 1))
+        #expect(!isState(kept, format: 2))
         var overview = Overview(day: 20_000, zone: "Asia/Tokyo")
         var cell = CellState(at: .init(asOf: 1_767_225_600_000, offset: 300))
-        for change in chain.state.contribution.changes(since: Contribution()) {
-            overview.add(change.sums, of: change.day.number, currency: "USD")
-            cell.add(change.sums, at: .init(asOf: 1_767_225_600_001, offset: 301))
+        for (_, change) in try changes(since: kept) {
+            overview.add(change, of: 20_489, currency: "USD")
+            cell.add(change, at: .init(asOf: 1_767_225_600_001, offset: 301))
         }
         #expect(hexadecimal(overview.bytes) == "015502c0b802000103555344a09c010a417369612f546f6b796f")
         #expect(
@@ -82,23 +102,15 @@ import struct MakeBelieve.Chance
                 + "a09c010e000206020a0419021a0220022102220223022402550280c0b80281a09c0191a09c01")
     }
 
-    /// Continues from the state as a worker would.
-    private func settle(_ state: ChainState?) throws {
-        guard var state else { return }
-        _ = state.settle(at: 1_790_000_000_000, originalTransactionId: "1", .utc)
-        #expect(ChainState(state.bytes) != nil)
-    }
-
     @Test func `of a cell and of the overview are read as they were written, and cut short are none`() throws {
         var cell = CellState(at: .init(asOf: 5, offset: 3))
         var overview = Overview(day: 20_000, zone: "America/New_York")
         var offset: Int64 = 4
         for seed in UInt64(53_000)..<53_020 {
-            let state = try state(seed, words: 12)
-            for change in state.contribution.changes(since: Contribution()) {
-                cell.add(change.sums, at: .init(asOf: offset * 10, offset: offset))
+            for (day, change) in try changes(since: state(seed, words: 12)) {
+                cell.add(change, at: .init(asOf: offset * 10, offset: offset))
                 offset += 1
-                overview.add(change.sums, of: change.day.number, currency: change.parts % 2 == 0 ? "EUR" : "USD")
+                overview.add(change, of: day, currency: offset % 2 == 0 ? "EUR" : "USD")
             }
         }
         #expect(!cell.sums.isEmpty)
@@ -115,4 +127,51 @@ import struct MakeBelieve.Chance
         for end in 0..<cell.bytes.count { #expect(CellState(Array(cell.bytes[..<end])) == nil) }
         for end in 0..<overview.bytes.count { #expect(Overview(Array(overview.bytes[..<end])) == nil) }
     }
+}
+
+/// The contribution of a state, by cell.
+private func changes(since kept: [UInt8]) throws -> [(day: Int64, sums: Sums)] {
+    try Desk().with(kept: kept) { state in
+        var cells: [(cell: UInt64, day: Int64, sums: Sums)] = []
+        for number in state.contribution.indices {
+            let posting = state.contribution[number]
+            if cells.last?.cell != posting.cell { cells.append((posting.cell, posting.day, Sums())) }
+            cells[cells.count - 1].sums.add(posting.value, to: try #require(posting.counter))
+        }
+        return cells.map { ($0.day, $0.sums) }
+    }
+}
+
+extension Overview {
+    fileprivate init?(_ bytes: [UInt8]) {
+        self.init(day: 0, zone: "UTC")
+        guard bytes.withUnsafeBufferPointer({ read($0) }) else { return nil }
+    }
+
+    fileprivate var bytes: [UInt8] {
+        var writer = ByteWriter()
+        write(to: &writer)
+        return writer.bytes
+    }
+
+    fileprivate mutating func add(_ sums: Sums, of day: Int64, currency: Text) {
+        sums.all.withUnsafeBufferPointer { sums in
+            currency.bytes.withUnsafeBufferPointer { add(sums, of: day, currency: $0) }
+        }
+    }
+}
+
+extension CellState {
+    fileprivate init?(_ bytes: [UInt8]) {
+        self.init(at: Mark(asOf: 0, offset: 0))
+        guard bytes.withUnsafeBufferPointer({ read($0) }) else { return nil }
+    }
+
+    fileprivate var bytes: [UInt8] {
+        var writer = ByteWriter()
+        write(to: &writer)
+        return writer.bytes
+    }
+
+    fileprivate mutating func add(_ sums: Sums, at mark: Mark) { sums.all.withUnsafeBufferPointer { add($0, at: mark) } }
 }

@@ -1,29 +1,91 @@
 // The product's own code from records to cells, for tests.
 
-import Churn
 import Contract
 import JSON
 import Notices
 import PlainChurn
+import SubscriptionHistory
 import Testing
 import Zone
+
+@testable import Churn
 
 let second: Int64 = 1_000
 let hour: Int64 = 3_600 * second
 let day: Int64 = 24 * hour
 
-func facts(_ record: [UInt8]) throws -> Facts? {
-    var json = JSONDocument()
-    try json.read(record.span)
-    return Facts(notification: json)
+/// What the worker uses again for one subscription after the other.
+final class Desk {
+    private var json = JSONDocument()
+    private let reader = NoticeReader()
+    var state: ChainState
+
+    init(_ zone: Zone = .utc) { state = ChainState(zone) }
+
+    /// nil: it says nothing about a subscription. Valid until the next record is read.
+    func news(_ record: [UInt8]) throws -> ChurnNews? {
+        try json.read(record.span)
+        guard let news = ChurnNews(reader.read(json), of: json), news.saysAnything else { return nil }
+        return news
+    }
+
+    /// With the state that was kept.
+    func with<Result>(kept: [UInt8]?, _ body: (inout ChainState) throws -> Result) throws -> Result {
+        guard let kept else {
+            state.removeAll()
+            return try body(&state)
+        }
+        return try kept.withUnsafeBufferPointer { bytes in
+            let isState = state.read(bytes)
+            try #require(isState, "the state cannot be read")
+            return try body(&state)
+        }
+    }
+}
+
+/// The text stays where it is for ever.
+func purchaseId(_ id: String) -> PurchaseId {
+    let bytes = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: max(id.utf8.count, 1))
+    _ = bytes.initialize(from: id.utf8)
+    let purchase = PurchaseId(TextPlace(start: bytes.baseAddress!, count: id.utf8.count))
+    if purchase.text == nil { bytes.deallocate() }
+    return purchase
+}
+
+extension ChainState {
+    /// What is written, and the same again without copies of kept bytes.
+    mutating func written() throws -> [UInt8] {
+        var writer = ByteWriter()
+        write(to: &writer)
+        var fresh = ByteWriter()
+        write(to: &fresh, copiesKept: false)
+        try #require(writer.bytes == fresh.bytes)
+        return writer.bytes
+    }
+
+    mutating func settled(at clock: Int64, _ id: PurchaseId) -> Sums {
+        settle(at: clock, originalTransactionId: id)
+        var all = Sums()
+        for number in changes.indices { all.add(sums(of: changes[number])) }
+        return all
+    }
+
+    func key(of change: Change, partition: Int32) -> [UInt8] {
+        var writer = ByteWriter()
+        writeKey(of: change, partition: partition, to: &writer)
+        return writer.bytes
+    }
 }
 
 /// One subscription as the worker keeps it, and the cells that it contributes to.
 struct Chain {
     let id: String
     let partition: Int32
-    var zone = Zone.utc
-    private(set) var state = ChainState()
+    let purchase: PurchaseId
+    var zone = Zone.utc { didSet { desk = Desk(zone) } }
+    private(set) var desk = Desk()
+    /// nil: nothing was heard.
+    private(set) var kept: [UInt8]?
     private(set) var cells: [String: Sums] = [:]
     /// The sum over all days.
     private(set) var totals: [CellParts: Sums] = [:]
@@ -33,41 +95,42 @@ struct Chain {
     init(_ id: String, partition: Int32 = 3) {
         self.id = id
         self.partition = partition
+        purchase = purchaseId(id)
     }
 
     /// In the order of a partition: timers first, then the record.
     mutating func hear(_ record: [UInt8], at instant: Int64) throws {
-        advance(to: instant)
-        guard let news = try facts(record), news.saysAnything else { return }
-        guard state.facts.merge(news) else { return }
-        settle()
+        try advance(to: instant)
+        guard let news = try desk.news(record) else { return }
+        var chain = self
+        try desk.with(kept: kept) { state in
+            if state.merge(news) { try chain.settle(&state) }
+        }
+        self = chain
     }
 
-    mutating func advance(to instant: Int64) {
+    mutating func advance(to instant: Int64) throws {
         while let due = nextChange, due <= instant {
             clock = due
-            // Nothing was read from bytes, so the facts are those that were written last.
-            settle(keepsBytes: false)
+            var chain = self
+            try desk.with(kept: kept) { try chain.settle(&$0) }
+            self = chain
         }
         clock = max(clock, instant)
     }
 
-    private mutating func settle(keepsBytes: Bool = true) {
-        // The state is stored as bytes.
-        guard var kept = keepsBytes ? ChainState(state.bytes) : state else {
-            preconditionFailure("the state cannot be read")
-        }
-        let settlement = kept.settle(
-            at: clock, originalTransactionId: TransactionId(Text(id)), zone)
-        for change in settlement.changes {
-            let key = CellKey(partition: partition, day: change.day, parts: change.parts).bytes
-            let name = String(decoding: key, as: UTF8.self)
-            cells[name, default: Sums()].add(change.sums)
+    private mutating func settle(_ state: inout ChainState) throws {
+        state.settle(at: clock, originalTransactionId: purchase)
+        for number in state.changes.indices {
+            let change = state.changes[number]
+            let name = String(decoding: state.key(of: change, partition: partition), as: UTF8.self)
+            let sums = state.sums(of: change)
+            cells[name, default: Sums()].add(sums)
             if cells[name]?.isEmpty ?? false { cells[name] = nil }
-            totals[change.parts, default: Sums()].add(change.sums)
+            totals[try #require(CellKey(Array(name.utf8))).parts, default: Sums()].add(sums)
         }
-        state = kept
-        nextChange = settlement.nextChange
+        nextChange = state.nextChange
+        kept = try state.written()
     }
 }
 

@@ -2,6 +2,7 @@
 
 import Notices
 import Simulation
+import SubscriptionHistory
 import Testing
 import Zone
 
@@ -16,10 +17,12 @@ import struct MakeBelieve.Chance
         guard end > chain.clock + 1 else { return }
         let last = end - 1
         for instant in [chain.clock, chain.clock + 1 + chance.below(last - chain.clock), last] {
-            var state = chain.state
-            let settlement = state.settle(at: instant, originalTransactionId: TransactionId(Text(chain.id)), .utc)
-            try #require(settlement.changes.isEmpty, comment)
-            try #require(settlement.nextChange == chain.nextChange, comment)
+            try chain.desk.with(kept: chain.kept) { state in
+                state.settle(at: instant, originalTransactionId: chain.purchase)
+                let (changes, next) = (state.changes.count, state.nextChange)
+                try #require(changes == 0, comment)
+                try #require(next == chain.nextChange, comment)
+            }
         }
     }
 
@@ -32,7 +35,7 @@ import struct MakeBelieve.Chance
                 try expectQuiet(chain, &chance, "seed \(seed)")
             }
             while let due = chain.nextChange {
-                chain.advance(to: due)
+                try chain.advance(to: due)
                 try expectQuiet(chain, &chance, "seed \(seed), at \(due)")
             }
         }
@@ -61,7 +64,7 @@ import struct MakeBelieve.Chance
         var told: [Int64] = []
         while let due = chain.nextChange {
             told.append(due)
-            chain.advance(to: due)
+            try chain.advance(to: due)
         }
         #expect(told == [instant(2, 1), instant(2, 17), instant(4, 2)])
     }
@@ -73,7 +76,7 @@ import struct MakeBelieve.Chance
         var chain = Chain("1")
         for word in story.words { try chain.hear(word.record, at: word.at) }
         #expect(chain.nextChange == instant(1, 20))
-        chain.advance(to: instant(1, 20))
+        try chain.advance(to: instant(1, 20))
         #expect(chain.nextChange == instant(2, 1))
     }
 }

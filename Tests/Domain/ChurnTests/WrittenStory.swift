@@ -177,7 +177,7 @@ extension WrittenStory {
         for word in heard { try inTime.hear(word.record, at: word.at) }
         for word in heard { try atTheEnd.hear(word.record, at: clock) }
         for word in heard.reversed() { try backwards.hear(word.record, at: clock) }
-        inTime.advance(to: clock)
+        try inTime.advance(to: clock)
         let name = zone.name == Zone.utc.name ? "Etc/UTC" : zone.name
         let plain = PlainChurn(records: heard.map(\.record), chain: "1", zone: name, partition: 3)
         for (who, found) in [

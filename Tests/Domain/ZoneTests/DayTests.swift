@@ -153,3 +153,30 @@ private let hour: Int64 = 3_600_000
         #expect(prints == ["Europe/Berlin@2025a", "Europe/Berlin@2025b", "Europe/Paris@2025b"])
     }
 }
+
+@Suite struct `Found days` {
+    /// Some clocks change at midnight, and Apia left out a whole day.
+    @Test(arguments: [
+        "Etc/UTC", "Europe/Berlin", "America/Sao_Paulo", "America/New_York", "Asia/Beirut", "Australia/Lord_Howe",
+        "Pacific/Apia",
+    ])
+    func `are the same days, of instants in any order`(_ name: String) throws {
+        let zone = try Zone(name: name)
+        var finder = DayFinder(zone)
+        var random = SystemRandomNumberGenerator()
+        var instants: [Int64] = [.min, .max, 0, -1, 1_325_239_199_999, 1_325_239_200_000, 1_325_239_200_001]
+        var start = try instant("1900-01-01 00:00")
+        // Each hour of a day with a change, from the last century to one in which only the rule is known.
+        while start < (try instant("2450-01-01 00:00")) {
+            if zone.dayNumber(of: start) != zone.dayNumber(of: start + 24 * hour) - 1 || Int.random(in: 0..<40) == 0 {
+                instants += (0..<25).flatMap { [start + $0 * hour - 1, start + $0 * hour] }
+            }
+            start += 24 * hour
+        }
+        for _ in 0..<500 { instants.append(Int64.random(in: .min ... .max, using: &random)) }
+        for instant in instants { try #require(finder.number(of: instant) == zone.dayNumber(of: instant), "\(instant)") }
+        for instant in instants.shuffled() {
+            try #require(finder.number(of: instant) == zone.dayNumber(of: instant), "\(instant)")
+        }
+    }
+}

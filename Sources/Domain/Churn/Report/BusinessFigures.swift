@@ -52,3 +52,10 @@ public struct BusinessFigures: Sendable {
         return groups
     }
 }
+
+extension Text {
+    /// Texts that are not codes as in ISO 4217 count together.
+    fileprivate var orOther: Text {
+        Text(bytes.withUnsafeBufferPointer { CurrencyCode(orOther: $0) }.description)
+    }
+}

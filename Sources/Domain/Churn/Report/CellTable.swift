@@ -2,6 +2,7 @@
 
 public import Contract
 internal import Notices
+internal import SubscriptionHistory
 
 /// Its size grows with the kinds of rows and the days, not with subscriptions or partitions. A copy shares all memory
 /// until one of the two changes: so a request works on a copy and blocks nobody.
@@ -90,20 +91,24 @@ public struct PackedSums: Sendable, Equatable {
 
     public init(_ sums: Sums) {
         var writer = ByteWriter(capacity: 2 + sums.all.count * 4)
-        writer.sums(sums)
+        sums.write(to: &writer)
         bytes = writer.bytes
     }
 
     /// nil if the bytes are not valid sums.
     public init?(bytes: [UInt8]) {
-        var reader = ByteReader(bytes)
-        guard reader.sums() != nil, reader.isAtEnd else { return nil }
+        guard Self.read(bytes) != nil else { return nil }
         self.bytes = bytes
     }
 
-    public var sums: Sums {
-        var reader = ByteReader(bytes)
-        return reader.sums() ?? Sums()
+    public var sums: Sums { Self.read(bytes) ?? Sums() }
+
+    private static func read(_ bytes: [UInt8]) -> Sums? {
+        bytes.withUnsafeBufferPointer { bytes in
+            var (reader, sums) = (KeptReader(bytes), Sums())
+            sums.read(&reader)
+            return reader.isValid && reader.isAtEnd ? sums : nil
+        }
     }
 
     func each(_ body: (ChurnCounter, Int64) -> Void) {

@@ -40,17 +40,17 @@ func measureDomain(_ report: inout Report) async throws {
         ratio: median(many) / median(few), .atMost(mostGrowth))
 }
 
-/// Notifications of one subscription, each about the same kept bytes.
-private struct DomainMix {
-    private var kept: [UInt8]
-    private var values: [[UInt8]] = []
-    private var clocks: [Int64] = []
+/// Notifications of one subscription, each about the same history.
+struct MixedNotifications {
+    /// The records of the periods that are known.
+    let history: [[UInt8]]
+    private(set) var values: [[UInt8]] = []
+    private(set) var clocks: [Int64] = []
 
     /// - Parameter periods: how many are known; nil: twelve, and the notifications are those of the mix.
     init(periods: Int?) {
         let end = Notifications.usualEnd
-        let history = Notifications.history(end: end, periods: periods ?? Notifications.periods)
-        kept = state(after: history, from: end - Int64(history.count) * period)
+        history = Notifications.history(end: end, periods: periods ?? Notifications.periods)
         var renewal = Notifications()
         renewal.make(0, of: 0)
         add(renewal.value, renewal.timestamp)
@@ -89,29 +89,42 @@ private struct DomainMix {
         return Array(text.replacing(#""signedDate":17"#, with: #""signedDate":18"#).utf8)
     }
 
+    /// How many of a hundred notifications have news.
+    var newsPerCent: Int { values.count == 1 ? 100 : 85 }
+}
+
+/// The work for each of them, about the same kept bytes.
+private struct DomainMix {
+    private let notifications: MixedNotifications
+    private let kept: [UInt8]
+
+    init(_ notifications: MixedNotifications) {
+        self.notifications = notifications
+        let history = notifications.history
+        kept = state(after: history, from: Notifications.usualEnd - Int64(history.count) * period)
+    }
+
     /// - Returns: the number of notifications that had news.
     func run(_ count: Int, _ teller: inout SubscriptionTeller, _ json: inout JSONDocument) throws -> Int {
         var news = 0
         for number in 0..<count {
-            let place = number % values.count
-            let value = values[place]
+            let place = number % notifications.values.count
+            let value = notifications.values[place]
             try json.read(value.span)
             teller.read(json)
-            if withKept(kept, &teller, { $0.mergeNews() && tell(&$0, at: clocks[place]) }) {
+            if withKept(kept, &teller, { $0.mergeNews() && tell(&$0, at: notifications.clocks[place]) }) {
                 let made = makeOutputs(&teller)
                 if made.state > 0 { news += 1 }
             }
         }
         return news
     }
-
-    /// How many of a hundred notifications have news.
-    var newsPerCent: Int { values.count == 1 ? 100 : 85 }
 }
 
 /// - Parameter kind: `mix`, or a number of periods.
 func runDomain(_ kind: String, records: Int) throws -> RunFigures {
-    let mix = DomainMix(periods: Int(kind))
+    let notifications = MixedNotifications(periods: Int(kind))
+    let mix = DomainMix(notifications)
     var teller = SubscriptionTeller(benchRules, .production)
     var json = JSONDocument()
     // The buffers reach their sizes.
@@ -122,7 +135,7 @@ func runDomain(_ kind: String, records: Int) throws -> RunFigures {
     let news = try mix.run(records, &teller, &json)
     meter.stop()
     let allocations = bench_allocations() - before
-    guard news * 100 == records * mix.newsPerCent else { throw NotInTime("news of each kind", limit: .zero) }
+    guard news * 100 == records * notifications.newsPerCent else { throw NotInTime("news of each kind", limit: .zero) }
     var figures = RunFigures(try requireSpending(meter, within: .zero))
     figures["allocations"] = Double(allocations)
     return figures

@@ -22,6 +22,9 @@ struct Row: Sendable {
             name: "domain", summary: "the domain of entitlements alone, its allocations, and long lives",
             measure: measureDomain),
         Row(
+            name: "churn-domain", summary: "the domain of churn alone, its allocations, and long lives",
+            measure: measureChurnDomain),
+        Row(
             name: "worker-memory", summary: "a worker on one core, its log and its state in memory",
             measure: measureWorkerInMemory),
         Row(

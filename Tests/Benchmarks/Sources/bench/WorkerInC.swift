@@ -69,7 +69,7 @@ private func setSizes(
         let made = try domain.renewal()
         work.output_count = 1
         work.outputs.0 = output(1, key: key, value: made.event)
-        work.settled = output(0, key: made.cellKey, value: try domain.cell())
+        work.settled = output(0, key: made.cellKey, value: try domain.cellRecord())
         // The domain's own byte, which separates cells from subscriptions, is part of their keys.
         work.settled_state = entry(key: 1 + made.cellKey, value: made.cellState, timers: 0)
         work.overview = entry(key: 1, value: made.overview, timers: 1)

@@ -128,6 +128,7 @@ func runWorker(_ arguments: [String]) throws -> RunFigures {
     switch arguments[0] {
     case "worker-memory":
         try runInMemory(worker(arguments), subscriptions: number(arguments, 2), records: number(arguments, 3))
+    case "worker-churn": try runChurnDomain(arguments[1], records: number(arguments, 2))
     case "worker-domain": try runDomain(arguments[1], records: number(arguments, 2))
     case "worker-bare":
         switch worker(arguments) {

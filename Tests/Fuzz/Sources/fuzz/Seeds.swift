@@ -16,6 +16,7 @@ func writeSeeds(below folder: String) {
     for (name, payload) in World.payloads { write(Array(payload.utf8), to: "\(folder)/payload/\(name)") }
     for (name, story) in World.stories { write(Array(story.utf8), to: "\(folder)/facts/\(name)") }
     for (name, state) in World.states { write(state, to: "\(folder)/state/\(name)") }
+    for (name, state) in World.countedStates { write(state, to: "\(folder)/counts/\(name)") }
     for (name, usage) in World.usages { write(Array(usage.utf8), to: "\(folder)/usage/\(name)") }
     for (name, state) in World.refundStates { write(state, to: "\(folder)/refunds/\(name)") }
     for (name, answer) in Issuer.seeds { write(answer, to: "\(folder)/ocsp/\(name)") }

@@ -10,7 +10,7 @@ typealias Target = @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 
 let targets: [(name: String, run: Target)] = [
     ("base64", base64), ("json", json), ("certificate", certificate), ("jws", jws), ("payload", payload),
-    ("body", body), ("facts", facts), ("state", state), ("policy", policy),
+    ("body", body), ("facts", facts), ("state", state), ("counts", counts), ("policy", policy),
     ("usage", usage), ("refunds", refunds), ("ocsp", ocsp), ("heads", heads),
 ]
 

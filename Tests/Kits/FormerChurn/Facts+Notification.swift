@@ -1,7 +1,7 @@
 // Reads a record of `notifications`.
 
 internal import Crypto
-public import JSON
+internal import JSON
 internal import Notices
 internal import Records
 
@@ -13,7 +13,7 @@ extension Facts {
     /// nil if the notification has no date: then nobody can say when it holds.
     /// - Parameter record: the document with the record's value. A member that is absent, null or of the wrong type is
     ///   ignored.
-    public init?(notification record: borrowing JSONDocument) {
+    init?(notification record: borrowing JSONDocument) {
         guard let signedDate = record.integer(.signedDate, of: record.root) else { return nil }
         self.init()
         let transaction = record.object(.transaction, of: record.root)

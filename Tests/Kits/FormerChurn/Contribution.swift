@@ -5,7 +5,7 @@ internal import Notices
 internal import Zone
 
 /// Values by cell. When one contribution replaces another, their difference has to be added to the cells.
-public struct Contribution: Sendable, Equatable {
+struct Contribution: Sendable, Equatable {
     /// A value at its place: parts, day and counter packed into one number, so that sorting is fast.
     struct Posting: Equatable {
         var place: UInt64
@@ -27,7 +27,7 @@ public struct Contribution: Sendable, Equatable {
     /// Sorted by place, each place once, without zeros.
     private(set) var postings: [Posting] = []
 
-    public init() {}
+    init() {}
 
     /// nil if the postings are not in order.
     init?(postings: [Posting]) {

@@ -1,0 +1,364 @@
+// The domain as it was, on objects, is the oracle of the domain on plain values: same events, cells and overview, same kept bytes,
+// same timers, byte for byte.
+
+import Configuration
+import FormerChurn
+import Glibc
+import JSON
+import MakeBelieve
+import Notices
+import Simulation
+import SubscriptionHistory
+import Testing
+import Zone
+
+@testable import Churn
+
+/// Both domains side by side, for one subscription after the other. The cells are those of all of them.
+private struct Pair: ~Copyable {
+    static let partition: Int32 = 7
+
+    private var former: FormerBook
+    private let zone: Zone
+    private var json = JSONDocument()
+    private let reader = NoticeReader()
+    private var chain: ChainState
+    private var overview: Overview
+    private var hasOverview = false
+    private var cells: [[UInt8]: [UInt8]] = [:]
+    private var key = Array("1".utf8)
+    private(set) var kept: [UInt8]?
+    private(set) var due: Int64?
+    private var offset: Int64 = 0
+    /// How often what was compared.
+    private(set) var seen = Seen()
+
+    struct Seen {
+        var events = 0
+        var timers = 0
+        var changes = 0
+        var repetitions = 0
+        var refusals = 0
+
+        static func += (left: inout Seen, right: Seen) {
+            left.events += right.events
+            left.timers += right.timers
+            left.changes += right.changes
+            left.repetitions += right.repetitions
+            left.refusals += right.refusals
+        }
+    }
+
+    init(_ zone: Zone) {
+        self.zone = zone
+        former = FormerBook(zone, partition: Self.partition)
+        chain = ChainState(zone)
+        overview = Overview(day: 0, zone: zone.name)
+    }
+
+    /// Forgets the subscription, but not what it added to the cells.
+    mutating func begin(_ key: String = "1", kept: [UInt8]? = nil) {
+        self.key = Array(key.utf8)
+        self.kept = kept
+        due = nil
+    }
+
+    /// Fires the timers that are due, and then hears the record.
+    mutating func hear(_ value: [UInt8], at clock: Int64) {
+        fire(until: clock)
+        offset += 1
+        let before = former
+        let expected = former.hear(value, key: key, kept: kept, clock: clock, offset: offset)
+        let outcome = hearNow(value, at: clock)
+        if case .damagedState = outcome { former = before }
+        compare(outcome, expected)
+    }
+
+    mutating func fire(until clock: Int64) {
+        var rounds = 0
+        while let instant = due, instant <= clock {
+            if rounds == 10_000 { return Issue.record("timers without end") }
+            let expected = former.fire(key: key, kept: kept, clock: instant, offset: offset)
+            let outcome = withKept { pair in .written(pair.counted(at: instant, nil), isUnusable: false) }
+            seen.timers += 1
+            rounds += 1
+            compare(outcome, expected)
+        }
+    }
+
+    private mutating func hearNow(_ value: [UInt8], at clock: Int64) -> FormerOutcome {
+        guard (try? json.read(value.span)) != nil, json.kind(of: json.root) == .object else { return .notJSON }
+        let notice = reader.read(json)
+        guard let news = ChurnNews(notice, of: json) else { return .undated }
+        let isUnusable = news.hasUnusableTransaction
+        guard news.saysAnything else { return .nothing(isUnusable: isUnusable) }
+        let cause = ChurnEvent.Cause(notice, partition: Self.partition, offset: offset)
+        return withKept { pair in
+            guard pair.chain.merge(news) else { return .nothingNew(isUnusable: isUnusable) }
+            return .written(pair.counted(at: clock, cause), isUnusable: isUnusable)
+        }
+    }
+
+    private mutating func withKept(_ body: (inout Pair) -> FormerOutcome) -> FormerOutcome {
+        guard let kept else {
+            chain.removeAll()
+            return body(&self)
+        }
+        return kept.withUnsafeBufferPointer { chain.read($0) ? body(&self) : .damagedState }
+    }
+
+    private mutating func counted(at clock: Int64, _ cause: ChurnEvent.Cause?) -> FormerOutput {
+        var output = FormerOutput()
+        let today = Int64(zone.dayNumber(of: clock))
+        if !hasOverview { overview = Overview(day: today, zone: zone.name) }
+        hasOverview = true
+        overview.begin(today)
+        let key = key
+        key.withUnsafeBufferPointer { key in
+            chain.settle(
+                at: clock, originalTransactionId: PurchaseId(TextPlace(start: key.baseAddress!, count: key.count)))
+            let event = ChurnEvent(originalTransactionId: key, clock: clock, cause: cause)
+            for number in chain.changes.indices { add(chain.changes[number], event, &output) }
+        }
+        var writer = ByteWriter()
+        overview.write(to: &writer)
+        output.overview = writer.bytes
+        writer.removeAll()
+        chain.write(to: &writer)
+        output.state = writer.bytes
+        // What is written from its values is what is copied.
+        writer.removeAll()
+        chain.write(to: &writer, copiesKept: false)
+        #expect(writer.bytes == output.state)
+        output.due = chain.nextChange
+        return output
+    }
+
+    private mutating func add(_ change: ChainState.Change, _ event: ChurnEvent, _ output: inout FormerOutput) {
+        overview.add(chain.sums(of: change), of: change.day, currency: chain.currency(of: change))
+        let cellKey = chain.key(of: change, partition: Self.partition)
+        let mark = CellState.Mark(asOf: event.clock, offset: offset)
+        var cell = CellState(at: mark)
+        if let kept = cells[cellKey] {
+            let isCell = kept.withUnsafeBufferPointer { cell.read($0) }
+            #expect(isCell)
+        }
+        cell.add(chain.sums(of: change), at: mark)
+        var writer = ByteWriter()
+        cell.write(to: &writer)
+        cells[cellKey] = writer.bytes
+        output.cells[cellKey] = writer.bytes
+        var json = JSONWriter()
+        Array("id-\(output.events.count)".utf8).withUnsafeBufferPointer { id in
+            cellKey.withUnsafeBufferPointer {
+                event.write(id: id, cell: $0, change: chain.sums(of: change), to: &json)
+            }
+        }
+        output.events.append(json.bytes)
+    }
+
+    /// What is published of a cell.
+    private func record(of key: [UInt8]) -> [UInt8]? {
+        var cell = CellState(at: CellState.Mark(asOf: 0, offset: 0))
+        guard let kept = cells[key], kept.withUnsafeBufferPointer({ cell.read($0) }) else { return nil }
+        return CellKey(key).map { CellRecord(key: $0, sums: cell.sums, mark: cell.mark).value }
+    }
+
+    private mutating func compare(_ outcome: FormerOutcome, _ expected: FormerOutcome) {
+        if case .damagedState = outcome, case .written = expected {
+            // Bytes in a form that no worker has written are refused.
+            #expect(kept.map { FormerBook.rewritten($0) != $0 } ?? false)
+            seen.refusals += 1
+            due = nil
+            return
+        }
+        if outcome != expected { Issue.record("\(words(outcome))\nis not\n\(words(expected))") }
+        switch expected {
+        case .written(let output, _):
+            kept = output.state
+            due = output.due
+            seen.events += output.events.count
+            seen.changes += output.events.isEmpty ? 0 : 1
+            for key in output.cells.keys { #expect(record(of: key) == former.record(of: key)) }
+        case .nothingNew: seen.repetitions += 1
+        case .damagedState:
+            seen.refusals += 1
+            due = nil
+        case .notJSON, .undated, .nothing: break
+        }
+    }
+
+    private func words(_ outcome: FormerOutcome) -> String {
+        guard case .written(let output, _) = outcome else { return "\(outcome)" }
+        return output.events.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n")
+            + "\n\(output.state)\n\(output.cells)\n\(output.overview)\n\(String(describing: output.due))"
+    }
+}
+
+@Suite struct `The former domain of churn and this one` {
+    /// How the notifications of a life come.
+    private enum Way: CaseIterable { case punctual, late, shuffled, backwards }
+
+    private static let zones = ["UTC", "Europe/Berlin", "America/Los_Angeles", "Pacific/Apia"]
+
+    private static func zone(_ part: Int) throws -> Zone {
+        let name = zones[part % zones.count]
+        return try name == "UTC" ? .utc : Zone(name: name)
+    }
+
+    @Test(arguments: 0..<8)
+    func `count the same of every life of the simulator, in both environments, however it is told`(_ part: Int) throws {
+        let seen = try compareLives(part, count: 60)
+        #expect(seen.events > 500 && seen.changes > 300 && seen.timers > 100, "\(seen)")
+        #expect(seen.repetitions > 20, "\(seen)")
+    }
+
+    private static let lives = getenv("PERENNIAL_LIVES").flatMap { Int(String(cString: $0)) }
+
+    @Test(.enabled(if: lives != nil, "PERENNIAL_LIVES says how many: ten thousand take some minutes"))
+    func `count the same of as many lives as one wants`() throws {
+        let lives = try #require(Self.lives)
+        var (part, seen) = (100, Pair.Seen())
+        while (part - 100) * 250 < lives {
+            seen += try compareLives(part, count: 250)
+            part += 1
+        }
+        print("\(lives) lives: \(seen)")
+        #expect(seen.events > 10 * lives && seen.changes > 5 * lives && seen.timers > lives, "\(seen)")
+    }
+
+    private func compareLives(_ part: Int, count: Int) throws -> Pair.Seen {
+        let simulation = try simulation(part, subscribers: count * 2)
+        var chance = Chance(seed: UInt64(part))
+        var pair = Pair(try Self.zone(part))
+        var judged = 0
+        for subscriber in 0..<simulation.configuration.subscribers where judged < count {
+            for (id, words) in Word.lives(of: subscriber, in: simulation) where judged < count {
+                for way in Way.allCases {
+                    pair.begin(id)
+                    for word in Self.told(words, way, &chance) { pair.hear(word.record, at: word.at) }
+                    pair.fire(until: simulation.configuration.end + 200 * day)
+                }
+                judged += 1
+            }
+        }
+        #expect(judged == count, "as many lives as wanted")
+        return pair.seen
+    }
+
+    /// With the clock of the partition.
+    private static func told(_ words: [Word], _ way: Way, _ chance: inout Chance) -> [Word] {
+        var list: [Word]
+        switch way {
+        case .punctual: list = words
+        case .late:
+            list = []
+            for word in words {
+                let delay = chance.yes(30) ? chance.of(1, 13, 37, 85, 157) * hour : Int64(0)
+                list.append(Word(at: word.at + delay, record: word.record))
+                if chance.yes(30) { list.append(Word(at: word.at + delay + second, record: word.record)) }
+            }
+            list.sort { $0.at < $1.at }
+        case .shuffled: list = (words + words.filter { _ in chance.yes(40) }).shuffled(using: &chance)
+        case .backwards: list = words.reversed()
+        }
+        var clock = Int64.min
+        return list.map { word in
+            clock = max(clock, word.at)
+            return Word(at: clock, record: word.record)
+        }
+    }
+
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `count the same of lives of nonsense`(_ part: UInt64) throws {
+        var chance = Chance(seed: 70_000 + part)
+        var pair = Pair(try Self.zone(Int(part)))
+        for _ in 0..<40 {
+            pair.begin(chance.of("1", "no. 1", "3", "\"\\\u{1}é"))
+            let words = Word.nonsense(2 + Int(chance.below(14)), &chance)
+            for word in Self.told(words, chance.of(.punctual, .late, .shuffled, .backwards), &chance) {
+                // Ids that are no numbers.
+                let record = String(decoding: word.record, as: UTF8.self)
+                let named = record.replacing("\"transactionId\":\"3", with: "\"transactionId\":\"no. 3")
+                pair.hear(Array((part % 2 == 0 ? record : named).utf8), at: word.at)
+            }
+            pair.fire(until: .max - 1)
+        }
+        #expect(pair.seen.events > 500 && pair.seen.timers > 50, "\(pair.seen)")
+    }
+
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `count the same of what nobody should send`(_ part: UInt64) throws {
+        var chance = Chance(seed: 71_000 + part)
+        func any<Value>(_ values: [Value]) -> Value { values[Int(chance.below(Int64(values.count)))] }
+        var pair = Pair(try Self.zone(Int(part)))
+        for _ in 0..<60 {
+            pair.begin()
+            for _ in 0..<(2 + chance.below(12)) {
+                let members = (0..<chance.below(7)).map { _ in (any(Absurdity.members), any(Absurdity.values)) }
+                let clock: Int64 = any([
+                    0, 1, 1_778_000_000_000, 1_779_000_000_001, 1_781_000_000_000, 1_790_000_000_000, .max - 1,
+                ])
+                pair.hear(Array(Absurdity.notification(members).utf8), at: clock)
+            }
+            pair.fire(until: .max - 1)
+        }
+        #expect(pair.seen.events > 200 && pair.seen.timers > 50, "\(pair.seen)")
+    }
+
+    /// The limits are reached by texts, by rows, and by notices.
+    @Test(arguments: 0..<3)
+    func `count the same at the limits`(_ kind: Int) throws {
+        var chance = Chance(seed: 3)
+        var pair = Pair(.utc)
+        let count = [600, 1_030, 560][kind]
+        for number in (0..<count).shuffled(using: &chance) {
+            let from = instant(1, 1) + Int64(number) * hour
+            var story = WrittenStory()
+            // With the long names the kept bytes are compacted too.
+            let name = String(repeating: "n", count: kind == 0 ? 250 : 3) + "\(number % (kind == 1 ? 9 : 1_000))"
+            let bought = row(
+                "\(number)", from, from + hour,
+                ["productId": "p" + name, "storefront": "s" + name, "currency": "c" + name])
+            if kind == 2 {
+                story.tell("REFUND_DECLINED", at: from, january)
+            } else if number % 3 == 0 {
+                story.fails(bought, at: from + hour)
+            } else {
+                story.renews(bought)
+            }
+            let record = String(decoding: story.records[0], as: UTF8.self)
+            pair.hear(Array(record.replacing("\"n0\"", with: "\"n\(number)\"").utf8), at: instant(12, 1))
+        }
+        #expect(pair.seen.events > count / 3)
+    }
+
+    /// A byte of a state is another one, or is missing: both read the same, or this one refuses what no worker has written.
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `read the same of damaged states`(_ part: UInt64) throws {
+        var chance = Chance(seed: 72_000 + part)
+        var pair = Pair(.utc)
+        var read = 0
+        for _ in 0..<8 {
+            pair.begin()
+            for word in Word.nonsense(8, &chance) { pair.hear(word.record, at: word.at) }
+            guard let whole = pair.kept else { continue }
+            let late = Word.nonsense(1, &chance)[0]
+            for _ in 0..<250 {
+                var damaged = whole
+                for _ in 0...chance.below(2) {
+                    let place = Int(chance.below(Int64(damaged.count)))
+                    switch chance.below(4) {
+                    case 0: damaged.remove(at: place)
+                    case 1: damaged.insert(UInt8(chance.below(256)), at: place)
+                    default: damaged[place] ^= 1 << UInt8(chance.below(8))
+                    }
+                }
+                pair.begin(kept: damaged)
+                pair.hear(late.record, at: late.at + 400 * day)
+                if pair.kept != damaged { read += 1 }
+            }
+        }
+        #expect(pair.seen.refusals > 300 && read > 300, "\(pair.seen), \(read)")
+    }
+}
