@@ -85,14 +85,15 @@ final class FleetStage {
     /// Does something, and waits until all partitions move again. The time until then counts as this cause.
     func step(_ cause: ManyCause, _ body: () async throws -> Void) async throws {
         watch.now(cause)
-        let start = ContinuousClock.now
+        let (start, since) = (ContinuousClock.now, WallClock.milliseconds())
         try await body()
         let done = start.duration(to: .now)
         try await waitUntilCalm("all partitions move again after: \(cause.rawValue)")
         let (calm, step) = (start.duration(to: .now), watch.lastStep)
         let longest = step.stands.values.map(\.milliseconds).max() ?? 0
+        let pace = Int(watch.pace(from: since, until: WallClock.milliseconds()))
         print(
-            "\(name): \(cause.rawValue): \(done.inSeconds), calm after \(calm.inSeconds); longest pause \(longest) ms, "
+            "\(name): \(cause.rawValue): \(done.inSeconds), calm after \(calm.inSeconds); longest pause \(longest) ms, \(pace) notifications a second, "
                 + "publish to committed: \(FleetWaits.words(FleetWaits.merged([step])))")
         steps[cause, default: 0] += 1
         watch.now(.nothing)

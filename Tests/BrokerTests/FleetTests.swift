@@ -124,6 +124,16 @@ extension RealBroker {
         #expect(RollingRun.faults([restart]).count == faults)
         #expect(restart.longest == milliseconds)
         #expect(RollingRun.lines(restart).count == 5)
+        // Another process of its kind stood still: that is a fault, and not its own pause.
+        restart.own = [1]
+        #expect(RollingRun.faults([restart]).count == faults)
+        #expect(restart.longest == 0)
+    }
+
+    @Test func `know the partitions of a process by the last line about them`() {
+        let lines = ["0 1 2", "3 5"].map { #"{"level":"info","message":"partitions assigned","detail":"\#($0)"}"# }
+        #expect(RollingRun.assigned(in: (lines + ["no json"]).joined(separator: "\n")) == [3, 5])
+        #expect(RollingRun.assigned(in: "").isEmpty)
     }
 
     @Test func `read the position of a topic from a note`() {

@@ -19,10 +19,14 @@ final class RollingRun {
         let asked: Int64
         var moments: [(at: Int64, words: String)] = []
         var step = FleetWaits.Step(cause: .rolling)
+        /// The partitions of the process. Empty: they are not known, so all of its kind count.
+        var own: Set<Int32> = []
 
-        /// Only partitions of its kind: other groups do not notice.
+        /// Only its own partitions: others do not notice.
         var stands: [FleetWaits.Stand] {
-            step.stands.values.filter { $0.partition.kind == place.kind }.sorted { $0.partition < $1.partition }
+            step.stands.values.filter { stand in
+                stand.partition.kind == place.kind && (own.isEmpty || own.contains(stand.partition.number))
+            }.sorted { $0.partition < $1.partition }
         }
 
         var longest: Int64 { stands.map(\.milliseconds).max() ?? 0 }
@@ -68,6 +72,7 @@ final class RollingRun {
             try await new.waitUntilReady()
             restart.moments.append((WallClock.milliseconds(), "/readyz answers 200"))
             said += Self.moments(in: new.log, since: restart.asked)
+            restart.own = Self.assigned(in: new.log)
         }
         restart.moments += said
         // `step` has begun the next one.
@@ -87,6 +92,16 @@ final class RollingRun {
             let at = Int64(date.timeIntervalSince1970 * 1_000)
             return at < since ? nil : (at, "logged: \(message)")
         }
+    }
+
+    /// The partitions that the log has named last.
+    static func assigned(in log: String) -> Set<Int32> {
+        for line in log.split(separator: "\n").reversed() {
+            guard let json = try? JSONValue.read(Array(line.utf8)), json["message"]?.string == "partitions assigned"
+            else { continue }
+            return Set((json["detail"]?.string ?? "").split(separator: " ").compactMap { Int32($0) })
+        }
+        return []
     }
 
     /// One line of figures, and one for each moment, in milliseconds since SIGTERM.
