@@ -5,7 +5,7 @@
 # rebuild everything.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
-.PHONY: help setup build release demo deb test test-trixie soak simulate whole many floods deploy-check deploy-test lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo deb test test-trixie soak simulate whole many fleet rolling floods deploy-check deploy-test lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -56,6 +56,17 @@ many: build ## makes processes, disks and brokers of an installation on three br
 	PERENNIAL_TEST_MANY_SECONDS='$(or $(MANY_SECONDS),120)' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*Many processes on three brokers'
 
+fleet: ## runs three brokers and six workers on hosts of their own at 500 notifications a second, while hosts, brokers and disks fail, and judges all of it; FLEET_SECONDS=180, FLEET_RATE=500
+	@Tests/fleet.sh check '$(or $(FLEET_SECONDS),180)' '$(or $(FLEET_RATE),500)'
+	@$(MAKE) --no-print-directory build release
+	@Tests/fleet.sh '$(or $(FLEET_SECONDS),180)' '$(or $(FLEET_RATE),500)'
+
+rolling: build release ## restarts all workers one by one at 500 notifications a second: how long each partition stands still, and why; ROLLING_SECONDS=180, ROLLING_RATE=500
+	@[ -n "$$KAFKA_HOME" ] || { echo "make rolling: set KAFKA_HOME to an unpacked Kafka 3.9 or later" >&2; exit 2; }
+	PERENNIAL_TEST_ROLLING_SECONDS='$(or $(ROLLING_SECONDS),180)' PERENNIAL_TEST_FLEET_RATE='$(or $(ROLLING_RATE),500)' \
+		PERENNIAL_TEST_PROGRAM='$(CURDIR)/.build/release/perennial' \
+		swift test --skip-build --no-parallel --filter '^BrokerTests\..*A rolling restart under load'
+
 floods: build release ## floods ingest with every kind of request that needs no key, and genuine notifications among them; FLOOD_SECONDS=60, FLOOD=chain
 	@[ -n "$$KAFKA_HOME$$KAFKA_BOOTSTRAP_SERVERS" ] || { echo "make floods: set KAFKA_HOME or KAFKA_BOOTSTRAP_SERVERS" >&2; exit 2; }
 	$(if $(FLOOD),PERENNIAL_TEST_FLOOD_KIND='$(FLOOD)') PERENNIAL_TEST_FLOOD_SECONDS='$(or $(FLOOD_SECONDS),60)' \
@@ -86,7 +97,7 @@ fuzz: setup ## runs every parser on generated input, FUZZ_SECONDS=10 for each; T
 mutants: setup ## removes or changes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SINCE=commit, MOST=15, LANES=2
 	@LANES='$(LANES)' GROUP='$(GROUP)' ONE='$(ONE)' SINCE='$(SINCE)' MOST='$(MOST)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, trixie, soak, simulation, whole, many, deploy, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, trixie, soak, simulation, whole, many, fleet, rolling, deploy, mutants, fuzz or bench
 	@PART='$(PART)' GROUP='$(GROUP)' Tests/nightly.sh
 
 clean: ## removes what was built

@@ -111,6 +111,7 @@ let roles: [Target] = [
             "Records", "Service", "Store", "Telemetry",
         ]),
     .target(name: "Simulation", dependencies: ["Contract", "Crypto", "JSON"]),
+    .target(name: "Sizing", dependencies: ["Contract"]),
     .target(name: "CommandLine", dependencies: ["Configuration", "Platform", "Settings", "Telemetry"]),
     .target(
         name: "Simulator",
@@ -150,8 +151,8 @@ let roles: [Target] = [
             "AppStore", "COpenSSL", "CRocksDBVersion", "Churn", "ChurnWorker", "Cluster", "CommandLine", "Comparison",
             "Configuration", "Consumption", "Contract", "Crypto", "Entitlements", "EntitlementsWorker", "HTTP",
             "HTTPClient", "Ingest", "JSON", "Kafka", "Log", "Notices", "NotificationWorker", "Platform", "ReadAPI",
-            "Records", "Revocation", "RocksStore", "Runtime", "Service", "Settings", "Store", "Telemetry", "Workers",
-            "Zone",
+            "Records", "Revocation", "RocksStore", "Runtime", "Service", "Settings", "Sizing", "Store", "Telemetry",
+            "Workers", "Zone",
         ]),
     .target(
         name: "Roles",
@@ -293,6 +294,7 @@ let tests: [Target] = [
         ]),
     .testTarget(
         name: "SimulationTests", dependencies: ["AppStore", "Contract", "Crypto", "JSON", "Records", "Simulation"]),
+    .testTarget(name: "SizingTests", dependencies: ["Contract", "Sizing"]),
     .testTarget(
         name: "IngestTests",
         dependencies: [
@@ -440,6 +442,7 @@ let package = Package(
         // For Tests/Benchmarks.
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
         .library(name: "ReadAPI", targets: ["ReadAPI"]),
+        .library(name: "Sizing", targets: ["Sizing"]),
         // Preloaded into programs under test. It is a product, because only products become files.
         .library(name: "ClockShift", type: .dynamic, targets: ["ClockShift"]),
     ],

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly table=Tests/nightly.md
-readonly parts=(tests trixie soak simulation whole many deploy mutants fuzz bench)
+readonly parts=(tests trixie soak simulation whole many fleet rolling deploy mutants fuzz bench)
 readonly logs=.build/nightly
 # Five times the rounds of `make test`: a race that shows once in a few hundred kills is found within a few nights.
 readonly kill_rounds=40
@@ -28,6 +28,8 @@ figures_of_mutants() { tail -n 1; }
 figures_of_whole() { sed -n 's/^whole: //p'; }
 # The same for "many: ". Lines about single disturbances come before the last one.
 figures_of_many() { sed -n 's/^many: //p' | tail -n 1; }
+figures_of_fleet() { sed -n 's/^fleet: //p' | tail -n 1; }
+figures_of_rolling() { sed -n 's/^rolling: //p' | tail -n 1; }
 # "runbooks: 200 commands of 40 pages, ..." and "alerts: 30 of 33 alerts, 3 not made to fire, 134 queries".
 figures_of_deploy() {
     awk -F ', ' '/^runbooks: / { sub(/runbooks: /, ""); runbooks = $1 } /^alerts: / { sub(/alerts: /, ""); alerts = $1 ", " $NF }
@@ -64,7 +66,7 @@ if [ ! -f "$table" ]; then
         '| Part | Date | Commit | Result | Figures |' '|---|---|---|---|---|' >"$table"
 fi
 
-export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60 SEEDS=10000 MANY_SECONDS=1200 LANES="${LANES:-2}"
+export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60 SEEDS=10000 MANY_SECONDS=1200 FLEET_SECONDS=1800 ROLLING_SECONDS=600 LANES="${LANES:-2}"
 failed=0
 # Runs a target of the Makefile. NAME of its row, PART whose figures it has, TARGET.
 run() {

@@ -28,6 +28,7 @@ let package = Package(
                 .product(name: "Kafka", package: "perennial"),
                 .product(name: "KafkaTestKit", package: "perennial"),
                 .product(name: "ReadAPI", package: "perennial"),
+                .product(name: "Sizing", package: "perennial"),
                 .product(name: "Store", package: "perennial"),
                 .product(name: "Worker", package: "perennial"),
                 .product(name: "WorkerTestKit", package: "perennial"),

@@ -57,7 +57,7 @@ extension RealBroker {
                 try producer.send(
                     to: output, partition: Partitioner.partition(of: key, count: Self.partitions), key: key.span,
                     value: Array(value.utf8).span,
-                    headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+                    headers: [RecordHeader("schema", "notification/1")],
                     timestamp: now)
                 try producer.flush(by: Deadline(after: patience))
                 producer.close(by: Deadline(after: patience))

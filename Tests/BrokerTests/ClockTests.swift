@@ -39,9 +39,9 @@ extension RealBroker {
                 for record in try await installation.broker.read(topic) {
                     let time = try #require(record.timestamp)
                     times[TopicPartition(topic, record.partition), default: []].append(time)
-                    guard record.header("type") != "notification" else { continue }
+                    guard record.header("schema") != "notification/1" else { continue }
                     #expect(record.text == #"{"v":1,"tick":\#(time)}"#)
-                    #expect(record.header("type") == "tick")
+                    #expect(record.header("schema") == "tick/1")
                     #expect(record.header("schema") == "tick/1")
                     #expect(record.header("id") == "tick-\(record.partition)-\(time)")
                     #expect(record.header("app")?.hasPrefix("perennial/") == true)
@@ -59,7 +59,7 @@ extension RealBroker {
                 for partition in 0..<Int32(installation.partitions) {
                     try producer.send(
                         to: target, partition: partition, key: [1].span, value: [1].span,
-                        headers: [RecordHeader("type", "notification")], timestamp: WallClock.milliseconds())
+                        headers: [RecordHeader("schema", "notification/1")], timestamp: WallClock.milliseconds())
                 }
                 producer.close(by: Deadline(after: patience))
             }
@@ -135,7 +135,7 @@ extension RealBroker {
                     times.append(WallClock.milliseconds())
                     try producer.send(
                         to: target, partition: 0, key: nil, value: [1].span,
-                        headers: [RecordHeader("type", "notification")], timestamp: times.last)
+                        headers: [RecordHeader("schema", "notification/1")], timestamp: times.last)
                     producer.poll()
                     pause(for: .milliseconds(Self.interval / 4))
                 }
@@ -147,7 +147,7 @@ extension RealBroker {
                 try await ticks(installation)[TopicPartition(topic, 0)]?.last.map { $0 > last } ?? false
             }
             let between = try await broker.read(topic).filter {
-                $0.header("type") == "tick" && ($0.timestamp ?? 0) > written[1] && ($0.timestamp ?? 0) <= last
+                $0.header("schema") == "tick/1" && ($0.timestamp ?? 0) > written[1] && ($0.timestamp ?? 0) <= last
             }
             // A machine that stood still for an interval may have left a gap in the ticks.
             let gaps = zip(written, written.dropFirst()).count { $1 - $0 >= Self.interval }
@@ -181,11 +181,11 @@ extension RealBroker {
             try await clock.waitUntilReady()
             let production = installation.topic("notifications", "production")
             try await waitUntil("ticks of production, and of the one that lives", within: patience) {
-                let ticks = try await broker.read(topic).filter { $0.header("type") == "tick" }
+                let ticks = try await broker.read(topic).filter { $0.header("schema") == "tick/1" }
                 let others = try await broker.read(production)
                 return ticks.count > 3 && others.count > 9
             }
-            let ticked = Set(try await broker.read(topic).filter { $0.header("type") == "tick" }.map(\.partition))
+            let ticked = Set(try await broker.read(topic).filter { $0.header("schema") == "tick/1" }.map(\.partition))
             #expect(ticked == [2])
             try await clock.stop()
         }

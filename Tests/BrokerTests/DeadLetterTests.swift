@@ -50,7 +50,7 @@ extension RealBroker {
 
             func published() async throws -> [WholeRecord] {
                 try await installation.broker.readWhole(installation.topic("notifications"))
-                    .filter { $0.header("type") == "notification" }
+                    .filter { $0.header("schema") == "notification/1" }
             }
         }
 

@@ -13,7 +13,7 @@ extension RealBroker {
             try await blocking {
                 let producer = try Producer(.init(clientID: "test", properties: broker.properties)) { _ in }
                 let output = try producer.topic(topic)
-                let headers = [RecordHeader("type", "tick"), RecordHeader("schema", "tick/1")]
+                let headers = [RecordHeader("schema", "tick/1")]
                 for number in 0..<count {
                     try producer.send(
                         to: output, partition: partition, key: nil, value: Array(#"{"v":1,"tick":1}"#.utf8).span,

@@ -92,7 +92,7 @@ extension RealBroker {
             host.shift(by: 0)
             #expect(try await store.post(body: body, to: port) == 200)
             try await ingest.waitUntilReady()
-            let kept = try await installation.broker.readWhole(topic).filter { $0.header("type") == "notification" }
+            let kept = try await installation.broker.readWhole(topic).filter { $0.header("schema") == "notification/1" }
             #expect(kept.count == 1)
             try await ingest.stop()
         }
@@ -106,7 +106,7 @@ extension RealBroker {
             for environment in ["production", "sandbox"] {
                 for record in try await installation.broker.readWhole(installation.topic("notifications", environment))
                 {
-                    guard record.header("type") == "notification" else { continue }
+                    guard record.header("schema") == "notification/1" else { continue }
                     let json = try #require(
                         try JSONSerialization.jsonObject(with: Data(record.value)) as? [String: Any])
                     let uuid = try #require(json["notificationUUID"] as? String)

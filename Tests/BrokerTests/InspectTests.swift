@@ -54,8 +54,8 @@ extension RealBroker {
                 for left in (0..<count).reversed() {
                     let time = last - left * interval
                     let headers = [
-                        RecordHeader("id", "tick-\(partition)-\(time)"), RecordHeader("type", "tick"),
-                        RecordHeader("schema", "tick/1"), RecordHeader("app", "perennial/0.1.0"),
+                        RecordHeader("id", "tick-\(partition)-\(time)"), RecordHeader("schema", "tick/1"),
+                        RecordHeader("app", "perennial/0.1.0"),
                     ]
                     let value = Array("{\"v\":1,\"tick\":\(time)}".utf8)
                     try producer.send(
@@ -89,7 +89,7 @@ extension RealBroker {
                     try producer.send(
                         to: output, partition: Partitioner.partition(of: key, count: Self.partitions), key: key.span,
                         value: Array(value.utf8).span,
-                        headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+                        headers: [RecordHeader("schema", "notification/1")],
                         timestamp: start)
                 }
                 try producer.flush(by: Deadline(after: patience))

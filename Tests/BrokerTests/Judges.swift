@@ -12,14 +12,16 @@ import TruthCheck
 
 extension Installation {
     /// - Parameter starts: first offsets of partitions that are not read from their first record.
-    func read(_ topic: String, from starts: [Int32: Int64] = [:]) async throws -> [WholeRecord] {
-        try await broker.readWhole(self.topic(topic), from: starts)
+    func read(
+        _ topic: String, from starts: [Int32: Int64] = [:], within limit: Duration = patience
+    ) async throws -> [WholeRecord] {
+        try await broker.read(self.topic(topic), from: starts, within: limit) { WholeRecord($0) }
     }
 
     /// Every value of each key, in order; nil is a tombstone.
-    func values(of topic: String) async throws -> [String: [JSONValue?]] {
+    func values(of topic: String, within limit: Duration = patience) async throws -> [String: [JSONValue?]] {
         var values: [String: [JSONValue?]] = [:]
-        for record in try await read(topic) {
+        for record in try await read(topic, within: limit) {
             let key = String(decoding: record.key ?? [], as: UTF8.self)
             values[key, default: []].append(record.value.isEmpty ? nil : try JSONValue.read(record.value))
         }
@@ -46,14 +48,16 @@ extension Installation {
 
 extension MakeBelieveStore {
     /// A hundred days until the last midnight: what is true then hardly changes before the test ends.
-    static func ofAHundredDays(seed: Int, subscribers: Int) async throws -> MakeBelieveStore {
+    static func ofAHundredDays(
+        seed: Int, subscribers: Int, adding options: [String] = [], program: String? = nil
+    ) async throws -> MakeBelieveStore {
         let today = WallClock.milliseconds() / 86_400_000
         let first = Date(timeIntervalSince1970: Double((today - 100) * 86_400)).ISO8601Format().prefix(10)
         return try await open(
             telling: [
                 "--from", "\(first)", "--days", "100", "--seed", "\(seed)", "--subscribers", "\(subscribers)",
                 "--duplicates", "5", "--reorder", "10", "--delays", "5",
-            ], keepsPayloads: false)
+            ] + options, keepsPayloads: false, program: program)
     }
 
     /// What ingest has lost is not the workers' fault; it is reported here.
@@ -62,9 +66,16 @@ extension MakeBelieveStore {
         for record in notifications where !record.value.isEmpty {
             if let uuid = try JSONValue.read(record.value)["notificationUUID"]?.string { kept.insert(uuid) }
         }
-        let lost = try answers().filter { !kept.contains($0.uuid) }
+        try expectKept(in: kept)
+    }
+
+    /// - Parameter kept: the `notificationUUID` of every notification that was ever stored.
+    func expectKept(in kept: Set<String>) throws {
+        let lost = try lost(from: kept)
         #expect(lost.isEmpty, "answered 200 and lost: \(lost.count): \(lost.prefix(8))")
     }
+
+    func lost(from kept: Set<String>) throws -> [Answered] { try answers().filter { !kept.contains($0.uuid) } }
 }
 
 /// Compares the entitlements of every customer with what has happened in the store.
@@ -78,11 +89,13 @@ struct EntitlementsJudge {
     let events: Int
 
     /// - Parameter ended: when ingest ended, in milliseconds since 1970.
-    init(_ installation: Installation, _ store: MakeBelieveStore, ended: Int64) async throws {
+    init(
+        _ installation: Installation, _ store: MakeBelieveStore, ended: Int64, within limit: Duration = patience
+    ) async throws {
         truth = try TruthCheck(lines: store.truth(), leeway: Self.leeway)
-        let entitlements = try await installation.values(of: "entitlements")
-        let told = try await installation.values(of: "entitlement-events")
-        let accounts = try await installation.values(of: "accounts")
+        let entitlements = try await installation.values(of: "entitlements", within: limit)
+        let told = try await installation.values(of: "entitlement-events", within: limit)
+        let accounts = try await installation.values(of: "accounts", within: limit)
         let wrong = truth.wrong(
             entitlements: entitlements.compactMapValues(\.last).compactMapValues(\.self),
             accounts: accounts.compactMapValues(\.last).compactMapValues(\.self), clock: ended, margin: Self.margin)
@@ -112,10 +125,16 @@ struct ChurnJudge {
             judge.hear(
                 partition: record.partition, timestamp: record.timestamp ?? 0, key: record.key, value: record.value)
         }
-        for record in try await installation.read("churn-cells") {
+        try await self.init(installation, judge)
+    }
+
+    /// - Parameter judge: has heard all notifications that were ever stored.
+    init(_ installation: Installation, _ judge: PlainJudge, within limit: Duration = patience) async throws {
+        var judge = judge
+        for record in try await installation.read("churn-cells", within: limit) {
             judge.see(cell: record.key ?? [], record.value.isEmpty ? nil : record.value)
         }
-        let told = try await installation.read("churn-events")
+        let told = try await installation.read("churn-events", within: limit)
         for record in told { judge.see(event: record.value) }
         let wrong = judge.wrong()
         #expect(wrong.isEmpty, "\(wrong.count): \(wrong.prefix(8).joined(separator: "\n"))")

@@ -170,7 +170,7 @@ final class LedgerGroup: Sendable {
         for partition in 0..<partitions {
             batch.append(
                 topic: 0, partition: partition, timestamp: time, key: nil, value: [],
-                headers: [RecordHeader("type", "tick"), RecordHeader("schema", "tick/1")])
+                headers: [RecordHeader("schema", "tick/1")])
         }
     }
 
@@ -178,7 +178,9 @@ final class LedgerGroup: Sendable {
         let key = Array("key-\(dice.number(below: 100))".utf8)
         let home = Partitioner.partition(of: key, count: partitions)
         let number = dice.number(below: 500) + 1
-        var headers = [RecordHeader("type", "word"), RecordHeader("schema", "word/1")]
+        // Every second record is like those of builds before 0.2.
+        let isOld = number % 2 == 0
+        var headers = (isOld ? [RecordHeader("type", "word")] : []) + [RecordHeader("schema", "word/1")]
         var text = "add \(number)"
         switch dice.number(below: 24) {
         case 0..<8: break
@@ -187,7 +189,7 @@ final class LedgerGroup: Sendable {
         case 14: text = "sleep"
         case 15..<17: text = "toggle"
         case 17: text = "poison"
-        case 18: headers = [RecordHeader("type", "something-new")]
+        case 18: headers = [isOld ? RecordHeader("type", "something-new") : RecordHeader("schema", "something-new/1")]
         default:
             let strays = dice.number(below: 4) == 0
             return batch.append(

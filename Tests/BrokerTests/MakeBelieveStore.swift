@@ -19,6 +19,8 @@ struct MakeBelieveStore: Sendable {
 
     let scratch: ScratchDirectory
     let telling: [String]
+    /// The path of another build than the one beside the tests.
+    let program: String?
 
     var root: String { "\(scratch.path)/root.pem" }
     var apps: String { "\(scratch.path)/apps.json" }
@@ -29,10 +31,12 @@ struct MakeBelieveStore: Sendable {
     /// - Parameters:
     ///   - telling: options of `perennial simulate` that decide what is simulated.
     ///   - keepsPayloads: whether every payload is written to a file; otherwise only the truth is.
-    static func open(telling: [String], keepsPayloads: Bool = true) async throws -> MakeBelieveStore {
-        let store = MakeBelieveStore(scratch: try ScratchDirectory("store"), telling: telling)
+    static func open(
+        telling: [String], keepsPayloads: Bool = true, program: String? = nil
+    ) async throws -> MakeBelieveStore {
+        let store = MakeBelieveStore(scratch: try ScratchDirectory("store"), telling: telling, program: program)
         let told = try await run(
-            productPath("perennial"),
+            program ?? productPath("perennial"),
             ["simulate", "--root", store.root, "--apps", store.apps]
                 + (keepsPayloads ? ["--out", store.payloads] : ["--truth", store.truthFile]) + telling,
             environment: .only([:]), workingDirectory: "/", timeout: .seconds(300))
@@ -49,13 +53,14 @@ struct MakeBelieveStore: Sendable {
     var ingestSettings: [String] { ["--apps", apps, "--verify.roots", root] }
 
     /// Posts everything; the process ends when every post has its final answer.
-    func post(to port: UInt16, rate: Int? = nil) throws -> ChildProcess {
+    func post(to port: UInt16, rate: Int? = nil, connections: Int = 8) throws -> ChildProcess {
         try ChildProcess(
-            productPath("perennial"),
+            program ?? productPath("perennial"),
             ["simulate", "--url", "http://127.0.0.1:\(port)/notifications", "--acknowledged", acknowledged]
                 // An hour of Apple's is a quarter of a second here: a post that found ingest dead is retried while the test runs,
                 // the last time after 39 s.
-                + ["--connections", "8", "--retry-scale", "14400"] + (rate.map { ["--rate", "\($0)"] } ?? []) + telling,
+                + ["--connections", "\(connections)", "--retry-scale", "14400"]
+                + (rate.map { ["--rate", "\($0)"] } ?? []) + telling,
             environment: .only([:]), workingDirectory: "/")
     }
 

@@ -6,14 +6,14 @@ import KafkaTestKit
 import Platform
 import Testing
 
-/// Ingest, and for each worker three processes of two threads.
+/// Ingest and the workers.
 final class ManyCrew {
     static let zone = "America/New_York"
+    static let cacheBytes = 64 << 20
     /// The slot whose disk can be filled.
     static let smallSlot = 0
-    /// Room for all partitions of a worker, and for the 32 MiB that opening a store needs.
-    private static let smallDiskMegabytes = 192
 
+    let shape: ManyShape
     private let installation: Installation
     private let store: MakeBelieveStore
     private let disks: ScratchDirectory
@@ -24,10 +24,11 @@ final class ManyCrew {
     /// Processes that ended by themselves, as a worker does when it cannot continue.
     private(set) var endings: [String] = []
 
-    init(_ installation: Installation, _ store: MakeBelieveStore) throws {
+    init(_ installation: Installation, _ store: MakeBelieveStore, _ shape: ManyShape = ManyShape()) throws {
+        self.shape = shape
         self.installation = installation
         self.store = store
-        disks = try ScratchDirectory("many")
+        disks = try ScratchDirectory(shape.name)
     }
 
     // MARK: Disks
@@ -38,11 +39,11 @@ final class ManyCrew {
     /// False: this user may not mount anything, so no disk is filled.
     func mountSmallDisks() async throws -> Bool {
         guard geteuid() == 0 else { return false }
-        for kind in ManyKind.allCases {
+        for kind in shape.kinds {
             let path = disk(ManyPlace(kind: kind, slot: Self.smallSlot))
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
             let mounted = try await run(
-                "mount", ["-t", "tmpfs", "-o", "size=\(Self.smallDiskMegabytes)m", "tmpfs", path])
+                "mount", ["-t", "tmpfs", "-o", "size=\(shape.smallDiskMegabytes)m", "tmpfs", path])
             guard mounted.code == 0 else { return false }
             mounts.append(path)
         }
@@ -77,28 +78,41 @@ final class ManyCrew {
 
     func start() async throws {
         port = try Ports.free()
-        let ingest = try Scene.startIngest(installation, store, port)
+        let ingest = try startIngest()
         self.ingest = ingest
-        for kind in ManyKind.allCases {
-            for slot in 0..<ManyPlan.slots { try start(ManyPlace(kind: kind, slot: slot)) }
-        }
+        for place in shape.places { try start(place) }
         try await ingest.waitUntilReady()
     }
 
-    private func start(_ place: ManyPlace, leaves: Bool = false) throws {
+    private func startIngest() throws -> ServiceProcess {
+        try Scene.startIngest(installation, store, port, program: shape.program)
+    }
+
+    func start(_ place: ManyPlace, leaves: Bool = false) throws {
         let own =
             switch place.kind {
             case .entitlements: ["--apps", store.apps]
             case .churn: ["--churn.zone", Self.zone]
+            case .consumption: ["--apps", store.apps]
             }
         processes[place] = try ServiceProcess(
             [
-                place.kind.rawValue, "--worker.slot", "\(place.slot)", "--worker.threads", "2", "--state.directory",
-                disk(place), "--worker.leave", "\(leaves)", "--state.cache.bytes", "67108864",
-            ] + own + installation.settings)
+                place.kind.rawValue, "--worker.slot", "\(place.slot)", "--worker.threads", "\(shape.threads)",
+                "--state.directory", disk(place), "--worker.leave", "\(leaves)",
+                "--state.cache.bytes", "\(Self.cacheBytes)",
+            ] + own + (shape.settings[place.kind] ?? []) + installation.settings,
+            program: shape.program, on: shape.hosts[place] ?? .own)
     }
 
-    private func process(_ place: ManyPlace) throws -> ServiceProcess {
+    /// Everything that runs now, with its name.
+    var running: [(name: String, process: ChildProcess)] {
+        var running: [(name: String, process: ChildProcess)] = []
+        if let ingest { running.append(("ingest", ingest.process)) }
+        for (place, worker) in processes { running.append(("\(place)", worker.process)) }
+        return running
+    }
+
+    func process(_ place: ManyPlace) throws -> ServiceProcess {
         try #require(processes[place], "there is no process \(place)")
     }
 
@@ -113,7 +127,7 @@ final class ManyCrew {
     private func tell(_ place: ManyPlace, _ ending: ProcessEnding) {
         let words = "\(place) ended by itself: \(ending)"
         let log = processes[place]?.process.wordsBeforeItsEnd ?? ""
-        print("many: \(words)\n\(log)")
+        print("\(shape.name): \(words)\n\(log)")
         endings.append(words)
         // Exit code 3: a worker has said why it cannot continue, and is started again.
         if ending != .exited(code: 3) { Issue.record("\(words)\n\(log)") }
@@ -124,11 +138,11 @@ final class ManyCrew {
         for (place, process) in processes {
             guard let ending = process.process.ending else { continue }
             tell(place, ending)
-            try start(place, leaves: place.slot >= ManyPlan.slots)
+            try start(place, leaves: place.slot >= shape.slots)
         }
         if let ingest, let ending = ingest.process.ending {
             Issue.record("ingest ended by itself: \(ending)\n\(ingest.process.lastLines(20))")
-            self.ingest = try Scene.startIngest(installation, store, port)
+            self.ingest = try startIngest()
         }
     }
 
@@ -175,13 +189,15 @@ final class ManyCrew {
             try start(victim)
         case .foreign: try await swap(victim)
         case .full: try await fill(victim, seconds: step.seconds)
-        case .start, .nothing, .brokerDies, .brokerFreezes, .deleted: preconditionFailure("no process suffers this")
+        case .start, .nothing, .brokerDies, .brokerFreezes, .deleted, .cut, .deaf, .mute, .slow, .brokerCut,
+            .brokerMute, .brokerFull:
+            preconditionFailure("no process suffers this")
         }
     }
 
     /// Copies each disk while its process is stopped: these are the old disks for later.
     private func roll(_ kind: ManyKind) async throws {
-        for slot in 0..<ManyPlan.slots {
+        for slot in 0..<shape.slots {
             let place = ManyPlace(kind: kind, slot: slot)
             try await process(place).stop()
             if !fileExists(copy(place)) { try await copyAll(from: disk(place), to: copy(place)) }
@@ -190,20 +206,20 @@ final class ManyCrew {
         }
     }
 
-    func rollAll() async throws { for kind in ManyKind.allCases { try await roll(kind) } }
+    func rollAll() async throws { for kind in shape.kinds { try await roll(kind) } }
 
     /// One process of each kind joins, so that the slot number alone shows which processes joined.
     private func join() async throws {
-        for kind in ManyKind.allCases {
-            let place = ManyPlace(kind: kind, slot: ManyPlan.slots)
+        for kind in shape.kinds {
+            let place = ManyPlace(kind: kind, slot: shape.slots)
             try start(place, leaves: true)
             try await process(place).waitUntilReady()
         }
     }
 
     private func leave() async throws {
-        for kind in ManyKind.allCases {
-            let place = ManyPlace(kind: kind, slot: ManyPlan.slots)
+        for kind in shape.kinds {
+            let place = ManyPlace(kind: kind, slot: shape.slots)
             try await process(place).stop()
             processes[place] = nil
         }
@@ -211,7 +227,7 @@ final class ManyCrew {
 
     /// Two processes exchange their disks, with stores of partitions that they may have owned once.
     private func swap(_ victim: ManyPlace) async throws {
-        let other = ManyPlace(kind: victim.kind, slot: (victim.slot + 1) % ManyPlan.slots)
+        let other = ManyPlace(kind: victim.kind, slot: (victim.slot + 1) % shape.slots)
         try await kill(victim)
         try await kill(other)
         let between = "\(disks.path)/between"

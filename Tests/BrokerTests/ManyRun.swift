@@ -38,7 +38,7 @@ final class ManyRun {
         store = try await MakeBelieveStore.ofAHundredDays(
             seed: 31, subscribers: subscribers)
         crew = try ManyCrew(installation, store)
-        watch = ManyWatch(installation)
+        watch = ManyWatch(installation, crew.shape.kinds)
     }
 
     func play() async throws {
@@ -61,7 +61,7 @@ final class ManyRun {
         watch.start()
         try await waitUntilCalm("all partitions are running")
         watch.now(.nothing)
-        var plan = ManyPlan(partitions: Int32(Self.partitions), fillsDisks: fillsDisks)
+        var plan = ManyPlan(crew.shape, partitions: Int32(Self.partitions), fillsDisks: fillsDisks)
         // The disks are copied, to be used later as old disks.
         try await step(.rolling) { try await crew.rollAll() }
         while simulator.isRunning {
@@ -118,7 +118,7 @@ final class ManyRun {
     /// Notifications that all workers have processed and the judge has read.
     private func deleteRecords(of partition: Int32) async throws {
         try await keep()
-        let positions = ManyKind.allCases.map { kind in
+        let positions = crew.shape.kinds.map { kind in
             watch.position(ManyPartition(kind: kind, number: partition))?.value ?? 0
         }
         let place = min(positions.min()!, kept[partition] ?? 0)
@@ -140,7 +140,7 @@ final class ManyRun {
     private func end() async throws {
         try await crew.stopIngest()
         ended = WallClock.milliseconds()
-        for kind in ManyKind.allCases {
+        for kind in crew.shape.kinds {
             try await waitUntil("\(kind.rawValue) has processed everything", within: .seconds(180)) {
                 try await installation.isDealtWith(by: kind.rawValue)
             }

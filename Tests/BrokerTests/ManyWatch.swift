@@ -60,12 +60,14 @@ final class ManyWatch: Sendable {
     }
 
     private let installation: Installation
+    private let kinds: [ManyKind]
     private let servers: ClientProperties
     private let notes = Mutex(Notes())
     private let end = Latch()
     private let thread = Mutex<WorkerThread?>(nil)
 
-    init(_ installation: Installation) {
+    init(_ installation: Installation, _ kinds: [ManyKind]) {
+        self.kinds = kinds
         self.installation = installation
         servers = installation.broker.properties
     }
@@ -99,7 +101,7 @@ final class ManyWatch: Sendable {
 
     /// Partitions that stand still for longer than `limit` or have never moved; all of them if there was no sample for that long.
     func standing(longerThan limit: Duration) -> [String] {
-        let all = ManyKind.allCases.flatMap { kind in
+        let all = kinds.flatMap { kind in
             (0..<Int32(installation.partitions)).map { ManyPartition(kind: kind, number: $0) }
         }
         return notes.withLock { notes in
@@ -125,7 +127,7 @@ final class ManyWatch: Sendable {
             do {
                 let asked = try clients ?? Clients(servers)
                 clients = asked
-                note(try asked.look(installation, within: Self.answerLimit))
+                note(try asked.look(installation, kinds, within: Self.answerLimit))
             } catch {
                 notes.withLock { $0.fault = "\(error)" }
                 // The client may know brokers that are gone, or wait for them.
@@ -143,7 +145,7 @@ final class ManyWatch: Sendable {
             let gap = before.duration(to: look.at)
             notes.blindest = max(notes.blindest, gap)
             notes.looked = look.at
-            for kind in ManyKind.allCases {
+            for kind in kinds {
                 for (number, end) in look.ends {
                     let partition = ManyPartition(kind: kind, number: number)
                     Self.note(partition, look, end, seen: before.advanced(by: min(gap, Self.tolerance)), in: &notes)
@@ -180,11 +182,11 @@ final class ManyWatch: Sendable {
             reader = try Consumer(.init(clientID: "watch", groupID: "watch", properties: servers))
         }
 
-        func look(_ installation: Installation, within limit: Duration) throws -> Look {
+        func look(_ installation: Installation, _ kinds: [ManyKind], within limit: Duration) throws -> Look {
             let topic = installation.topic("notifications")
             var committed: [ManyPartition: NextOffset] = [:]
             let at = ContinuousClock.now
-            for kind in ManyKind.allCases {
+            for kind in kinds {
                 let group = installation.topic(kind.rawValue)
                 do throws(KafkaFault) {
                     for (partition, next) in try admin.currentOffsets(ofGroup: group, by: Deadline(after: limit))

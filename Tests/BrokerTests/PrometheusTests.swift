@@ -55,7 +55,7 @@ extension RealBroker {
                 try producer.send(
                     to: try producer.topic(topic), partition: 0, key: Array("1".utf8).span,
                     value: Array(value.utf8).span,
-                    headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+                    headers: [RecordHeader("schema", "notification/1")],
                     timestamp: WallClock.milliseconds())
                 try producer.flush(by: Deadline(after: patience))
                 producer.close(by: Deadline(after: patience))

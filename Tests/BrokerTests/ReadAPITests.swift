@@ -204,7 +204,7 @@ private final class RecordWriter: @unchecked Sendable {
         for (index, key, subject, type) in [
             (0, id, id, "entitlement"), (1, "\(account)|\(id)", account, "account"),
         ] {
-            let headers = [RecordHeader("type", type), RecordHeader("schema", "\(type)/1")]
+            let headers = [RecordHeader("schema", "\(type)/1")]
             let partition = Partitioner.partition(of: Array(subject.utf8), count: Int32(installation.partitions))
             let key = Array(key.utf8)
             if let value {

@@ -62,7 +62,7 @@ struct ReplayScene: Sendable {
             let target = try producer.topic(topic)
             func send(_ partition: Int32, _ key: [UInt8]?, _ value: [UInt8], _ type: String, _ time: Int64) throws {
                 sent.append((partition, key, value, type, time))
-                let headers = [RecordHeader("type", type), RecordHeader("schema", "\(type)/1")]
+                let headers = [RecordHeader("schema", "\(type)/1")]
                 while producer.outstanding > 5_000 { producer.poll(.milliseconds(10)) }
                 try producer.send(
                     to: target, partition: partition, key: key?.span, value: value.span, headers: headers,
@@ -265,7 +265,7 @@ extension ReplayScene {
                 try producer.send(
                     to: try producer.topic(installation.topic(topic)), partition: partition,
                     key: Array(key.utf8).span, value: Array(value.utf8).span,
-                    headers: type.map { [RecordHeader("type", $0), RecordHeader("schema", "\($0)/1")] } ?? [],
+                    headers: type.map { [RecordHeader("schema", "\($0)/1")] } ?? [],
                     timestamp: now)
             }
             try send("usage", home("1000"), "1000", usage("1000"), nil)

@@ -34,12 +34,12 @@ final class Scene {
         try await ingest.waitUntilReady()
     }
 
-    static func startIngest(_ installation: Installation, _ store: MakeBelieveStore, _ port: UInt16) throws
-        -> ServiceProcess
-    {
+    static func startIngest(
+        _ installation: Installation, _ store: MakeBelieveStore, _ port: UInt16, program: String? = nil
+    ) throws -> ServiceProcess {
         try ServiceProcess(
             ["ingest", "--ingest.plaintext", "true", "--ingest.listen", "127.0.0.1:\(port)"] + store.ingestSettings
-                + installation.settings)
+                + installation.settings, program: program)
     }
 
     private func startWorker(_ slot: Int) throws -> ServiceProcess {

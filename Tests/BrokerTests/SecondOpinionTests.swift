@@ -42,7 +42,7 @@ extension RealBroker {
             for environment in ["production", "sandbox"] {
                 try await waitUntil("\(environment) has a tick", within: patience) {
                     try await installation.broker.read(installation.topic("notifications", environment))
-                        .contains { $0.header("type") == "tick" }
+                        .contains { $0.header("schema") == "tick/1" }
                 }
             }
             try await ingest.stop()

@@ -8,12 +8,16 @@ import Testing
 /// `perennial COMMAND` with an admin server on a free port, and without settings from outside.
 final class ServiceProcess: Sendable {
     let process: ChildProcess
+    private let host: TestHost
 
     /// - Parameter program: the path of another build.
-    init(_ arguments: [String], environment: [String: String] = [:], program: String? = nil) throws {
+    init(
+        _ arguments: [String], environment: [String: String] = [:], program: String? = nil, on host: TestHost = .own
+    ) throws {
+        self.host = host
         process = try ChildProcess(
-            program ?? productPath("perennial"), arguments + ["--admin.listen", "127.0.0.1:0"],
-            environment: .only(environment), workingDirectory: "/")
+            program ?? productPath("perennial"), arguments + ["--admin.listen", "\(host.address):0"],
+            environment: .only(environment), workingDirectory: "/", on: host)
     }
 
     var log: String { process.standardError }
@@ -82,7 +86,8 @@ final class ServiceProcess: Sendable {
     private func answer(_ port: UInt16, _ path: String) async throws -> (status: Int, body: String) {
         // A refused connection gives an exit code and status 0; this throws only if curl cannot be run.
         let curl = try await run(
-            "curl", ["--silent", "--max-time", "5", "--write-out", "\n%{http_code}", "http://127.0.0.1:\(port)\(path)"])
+            "curl",
+            ["--silent", "--max-time", "5", "--write-out", "\n%{http_code}", "http://\(host.address):\(port)\(path)"])
         let lines = curl.standardOutput.split(separator: "\n", omittingEmptySubsequences: false)
         return (lines.last.flatMap { Int($0) } ?? 0, lines.dropLast().joined(separator: "\n"))
     }

@@ -72,6 +72,7 @@ struct Broker: Sendable {
 
     func read<Taken: Sendable>(
         _ topic: String, uncommitted: Bool = false, from starts: [Int32: Int64] = [:],
+        within limit: Duration = patience,
         _ take: @escaping @Sendable (borrowing ConsumedRecord) -> Taken
     ) async throws -> [Taken] {
         try await blocking {
@@ -90,7 +91,7 @@ struct Broker: Sendable {
                         (TopicPartition(topic, $0), NextOffset(starts[$0] ?? 0))
                     }))
             var copies: [Taken] = []
-            let deadline = Deadline(after: patience)
+            let deadline = Deadline(after: limit)
             while !consumer.isAtEnd {
                 if deadline.hasPassed {
                     throw KafkaFault(.retrySameCall, .timedOut, operation: "read \(topic) to its end")

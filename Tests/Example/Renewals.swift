@@ -14,7 +14,7 @@ public final class Renewals: Processor {
         definition = WorkerDefinition(
             name: "renewals", group: "\(topic).renewals",
             events: InputTopic(names.topic(.notifications), kinds: [.init("notification", version: 1)]),
-            outputs: [OutputTopic("\(topic).renewals", type: "renewals", schema: "renewals/1")],
+            outputs: [OutputTopic("\(topic).renewals", schema: "renewals/1")],
             changelog: "\(topic).renewals.changelog", deadLetters: "\(topic).renewals.dead-letters",
             partitions: partitions, app: "renewals/1")
     }

@@ -24,7 +24,7 @@ import WorkerTestKit
             value: Array(
                 #"{"v":1,"notificationType":"\#(type)","transaction":{"productId":"\#(product)","purchaseDate":\#(bought)}}"#
                     .utf8),
-            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")])
+            headers: [RecordHeader("schema", "notification/1")])
     }
 
     /// The last value of every cell, summed over partitions.
@@ -92,7 +92,7 @@ import WorkerTestKit
         let key = Array("id".utf8)
         try simulation.feed(
             partition: Partitioner.partition(of: key, count: 3), key: key, value: Array("{".utf8),
-            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")])
+            headers: [RecordHeader("schema", "notification/1")])
         #expect(try simulation.runToEnd())
         let letters = try simulation.read(simulation.processor.definition.deadLetters)
         #expect(letters.map { $0.header("reason") } == ["json"])

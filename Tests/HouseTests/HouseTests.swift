@@ -60,7 +60,7 @@ import Testing
             ["Administration", "Runtime"],
         ],
         "roles": [
-            ["Configuration", "NotificationWorker", "AppStoreAPI", "Clock", "ReadAPI", "Simulation"],
+            ["Configuration", "NotificationWorker", "AppStoreAPI", "Clock", "ReadAPI", "Simulation", "Sizing"],
             [
                 "Ingest", "EntitlementsWorker", "ChurnWorker", "ConsumptionWorker", "ConsumptionSender", "CommandLine",
                 "Cluster",

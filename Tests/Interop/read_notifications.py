@@ -14,7 +14,7 @@ import jsonschema
 from confluent_kafka import Consumer, TopicPartition
 
 # Headers of every record; derived records have more.
-EXPECTED_HEADERS = {"id", "type", "schema", "app"}
+EXPECTED_HEADERS = {"id", "schema", "app"}
 DEADLINE_SECONDS = 30
 
 
@@ -53,8 +53,10 @@ def judge(record, partitions, validators):
         faults.append("a header occurs twice")
     if not EXPECTED_HEADERS <= set(headers):
         faults.append(f"headers are {sorted(headers)}")
-    kind = headers.get("type")
-    if headers.get("schema") != f"{kind}/1":
+    if headers.keys() & {"type", "rules"}:
+        faults.append("it has a header of before version 0.2")
+    kind, _, version = headers.get("schema", "").partition("/")
+    if version != "1":
         faults.append(f"schema is {headers.get('schema')}")
     if not headers.get("app", "").startswith("perennial/"):
         faults.append(f"app is {headers.get('app')}")

@@ -617,9 +617,9 @@ def the_worker_stands_still(world):
 @case("PerennialReadAPIKeptOut ticket")
 def a_record_cannot_be_used(world):
     options = ("--property", "parse.key=true", "--property", "parse.headers=true", "--property", "null.marker=NULL")
-    world.produce("entitlements", "type:entitlement,schema:entitlement/1\t1\t{\n", *options)
+    world.produce("entitlements", "schema:entitlement/1\t1\t{\n", *options)
     yield
-    world.produce("entitlements", "type:entitlement,schema:entitlement/1\t1\tNULL\n", *options)
+    world.produce("entitlements", "schema:entitlement/1\t1\tNULL\n", *options)
 
 
 # ---- Last, because they leave much behind ---------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 internal import Crypto
 public import Zone
 
-/// The value of a cell's header `rules`: the zone and the version of its data.
+/// The rules that a cell's header names: the zone and the version of its data.
 public struct CellRules: Sendable, Equatable {
     /// The zone's name.
     public let zone: String

@@ -78,6 +78,30 @@ public struct ByteWriter: ~Copyable {
 public enum CompactNumber {
     /// Each number has exactly one form: a longer form of the same number is invalid, which is nil.
     public static func unsigned(in bytes: UnsafeBufferPointer<UInt8>, at place: inout Int) -> UInt64? {
+        if bytes.count - place >= 8 {
+            // All bytes at once: every row has six numbers of some five bytes.
+            let word = UInt64(
+                littleEndian: UnsafeRawBufferPointer(bytes).loadUnaligned(fromByteOffset: place, as: UInt64.self))
+            let ends = ~word & 0x8080_8080_8080_8080
+            if ends != 0 {
+                let count = ends.trailingZeroBitCount / 8 + 1
+                let sevens = word & (ends ^ (ends - 1)) & 0x7f7f_7f7f_7f7f_7f7f
+                place += count
+                if count > 1, sevens >> UInt64(8 * (count - 1)) == 0 { return nil }
+                return joined(sevens)
+            }
+        }
+        return longUnsigned(in: bytes, at: &place)
+    }
+
+    /// Eight groups of seven bits without the gaps between them.
+    private static func joined(_ sevens: UInt64) -> UInt64 {
+        let pairs = (sevens & 0x7f00_7f00_7f00_7f00) >> 1 | sevens & 0x007f_007f_007f_007f
+        let fours = (pairs & 0x3fff_0000_3fff_0000) >> 2 | pairs & 0x0000_3fff_0000_3fff
+        return (fours & 0x0fff_ffff_0000_0000) >> 4 | fours & 0x0000_0000_0fff_ffff
+    }
+
+    private static func longUnsigned(in bytes: UnsafeBufferPointer<UInt8>, at place: inout Int) -> UInt64? {
         var value: UInt64 = 0
         var shift: UInt64 = 0
         while shift < 64, place < bytes.count {

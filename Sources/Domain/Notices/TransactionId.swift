@@ -63,19 +63,16 @@ extension TransactionId: Comparable {
     }
 
     private static func digits(_ number: UInt64) -> Int {
-        var rest = number
-        var count = 1
-        // Apple's ids have at least 15 digits, and every row is compared.
-        while rest >= 10_000 {
-            rest /= 10_000
-            count += 4
-        }
-        while rest >= 10 {
-            rest /= 10
-            count += 1
-        }
-        return count
+        // A number of so many bits has this many digits, or one more.
+        let least = ((64 - number.leadingZeroBitCount) * 1_233) >> 12
+        return least + (number >= powersOfTen[least] ? 1 : 0)
     }
+
+    private static let powersOfTen: InlineArray<20, UInt64> = [
+        0, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000,
+        100_000_000_000, 1_000_000_000_000, 10_000_000_000_000, 100_000_000_000_000, 1_000_000_000_000_000,
+        10_000_000_000_000_000, 100_000_000_000_000_000, 1_000_000_000_000_000_000, 10_000_000_000_000_000_000,
+    ]
 }
 
 extension TransactionId: ExpressibleByStringLiteral, CustomStringConvertible {

@@ -120,13 +120,16 @@ extension History {
 
     private mutating func readPurchase(_ reader: inout KeptReader) -> Bool {
         let from = reader.place
-        let previous = purchases.last
+        // Of the row before. Rows are large, so it is not copied.
+        let before = purchases.count - 1
+        let startBefore = before < 0 ? 0 : purchases[before].purchaseDate
+        let termsBefore = before < 0 ? -1 : purchases[before].terms
         let flags = PurchaseFlags(rawValue: reader.unsigned())
         // An upgraded purchase must have a date of the upgrade: an end is computed from it.
         guard PurchaseFlags.all.isSuperset(of: flags), !flags.contains(.upgraded) || flags.contains(.firstUpgraded)
         else { return false }
         let id = reader.id(isNumber: flags.contains(.numericId))
-        let start = reader.signed(from: previous?.purchaseDate ?? 0)
+        let start = reader.signed(from: startBefore)
         let signed = reader.signed(from: start)
         var row = Purchase(id: id, purchaseDate: start, Version(signedDate: signed, hash: reader.fixed()))
         row.isUpgraded = flags.contains(.upgraded)
@@ -146,11 +149,11 @@ extension History {
                 signedDate: date, subtype: texts.number(subtype.prefix(Purchase.Expiry.limitSubtypeBytes)))
         }
         if flags.contains(.sameTexts) {
-            guard let previous else { return false }
-            row.terms = previous.terms
+            guard before >= 0 else { return false }
+            row.terms = termsBefore
         } else {
             row.terms = place(of: readTerms(&reader))
-            if let previous, row.terms == previous.terms { isAsWritten = false }
+            if row.terms == termsBefore { isAsWritten = false }
         }
         readRest(of: &row, flags, &reader)
         guard reader.isValid else { return false }
@@ -162,7 +165,7 @@ extension History {
             }
             row.weight = Int32(weight)
         }
-        if let previous, !(previous.key < row.key) { return false }
+        if before >= 0, startBefore > start || startBefore == start && !(purchases[before].id < id) { return false }
         if isAsWritten { (row.keptFrom, row.keptTo) = (Int32(from), Int32(reader.place)) }
         purchaseWeight += Int(row.weight)
         purchases.append(row)

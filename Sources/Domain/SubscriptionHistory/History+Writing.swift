@@ -61,37 +61,42 @@ extension History {
         body.unsigned(UInt64(purchases.count))
         // Neighbours that have not changed are copied together.
         var (copiedFrom, copiedTo) = (keptPurchasesFrom, keptPurchasesFrom)
-        var previous: Purchase?
         for place in purchases.indices {
-            let purchase = purchases[place]
-            let keptBefore = previous.map { $0.keptFrom < $0.keptTo ? $0.keptTo : -1 } ?? keptPurchasesFrom
-            let hasOwnTerms = purchase.terms != previous?.terms
-            if copiesKept, purchase.keptFrom < purchase.keptTo, purchase.keptFrom == keptBefore,
-                hasKeptNumbers(purchase, hasOwnTerms: hasOwnTerms)
+            let (from, to) = (purchases[place].keptFrom, purchases[place].keptTo)
+            let hasOwnTerms = place == 0 || purchases[place].terms != purchases[place - 1].terms
+            if copiesKept, from < to, from == endOfKept(before: place), hasKeptNumbers(place, hasOwnTerms: hasOwnTerms)
             {
-                if copiedTo != purchase.keptFrom {
+                if copiedTo != from {
                     body.append(kept.bytes(from: copiedFrom, to: copiedTo))
-                    copiedFrom = purchase.keptFrom
+                    copiedFrom = from
                 }
-                copiedTo = purchase.keptTo
+                copiedTo = to
             } else {
                 body.append(kept.bytes(from: copiedFrom, to: copiedTo))
                 (copiedFrom, copiedTo) = (0, 0)
-                write(purchase, after: previous, hasOwnTerms: hasOwnTerms && !hasSameTerms(purchase, as: previous))
+                write(
+                    purchases[place], after: place == 0 ? 0 : purchases[place - 1].purchaseDate,
+                    hasOwnTerms: hasOwnTerms && !hasTermsOfRow(before: place))
             }
-            previous = purchase
         }
         body.append(kept.bytes(from: copiedFrom, to: copiedTo))
     }
 
-    private func hasSameTerms(_ purchase: Purchase, as previous: Purchase?) -> Bool {
-        guard let previous else { return false }
-        return terms(of: purchase) == terms(of: previous)
+    /// Where the row before ends in the kept bytes; -1: it has changed.
+    private func endOfKept(before place: Int) -> Int32 {
+        if place == 0 { return keptPurchasesFrom }
+        let (from, to) = (purchases[place - 1].keptFrom, purchases[place - 1].keptTo)
+        return from < to ? to : -1
+    }
+
+    private func hasTermsOfRow(before place: Int) -> Bool {
+        place > 0 && terms[Int(purchases[place].terms)] == terms[Int(purchases[place - 1].terms)]
     }
 
     /// Whether all its texts have the numbers that they have in the kept bytes.
-    private mutating func hasKeptNumbers(_ purchase: Purchase, hasOwnTerms: Bool) -> Bool {
-        if purchase.expiry == nil, !hasOwnTerms, purchase.particulars < 0 { return true }
+    private mutating func hasKeptNumbers(_ place: Int, hasOwnTerms: Bool) -> Bool {
+        if !hasOwnTerms, purchases[place].expiry == nil, purchases[place].particulars < 0 { return true }
+        let purchase = purchases[place]
         var isSame = true
         func check(_ text: TextNumber, _ history: inout History) {
             if history.number(text) != UInt64(text.value) { isSame = false }
@@ -125,13 +130,13 @@ extension History {
         return flags
     }
 
-    private mutating func write(_ purchase: Purchase, after previous: Purchase?, hasOwnTerms: Bool) {
+    private mutating func write(_ purchase: Purchase, after date: Int64, hasOwnTerms: Bool) {
         let flags = flags(of: purchase, hasOwnTerms: hasOwnTerms)
         let start = purchase.purchaseDate
         let signed = purchase.version.signedDate
         body.unsigned(flags.rawValue)
         purchase.id.write(to: &body)
-        body.signed(start, from: previous?.purchaseDate ?? 0)
+        body.signed(start, from: date)
         body.signed(signed, from: start)
         body.fixed(purchase.version.hash)
         if let expires = purchase.expiresDate { body.signed(expires, from: start) }

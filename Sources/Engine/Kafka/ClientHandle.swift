@@ -52,13 +52,15 @@ struct ClientHandle: ~Copyable {
     ///
     /// - Parameter leaving: a consumer first leaves its group, which then gives its partitions to others at once.
     mutating func close(by deadline: Deadline, leaving: Bool = false) -> Bool {
-        if isClosed { return true }
+        beginClosing(by: deadline, leaving: leaving).wait(until: deadline)
+    }
+
+    /// The first half of `close`: does not wait. Several clients of one owner are closed side by side with it.
+    mutating func beginClosing(by deadline: Deadline, leaving: Bool = false) -> ClosingClient {
+        if isClosed { return ClosingClient() }
         let doomed = Doomed(raw: raw, context: context, leavesBy: leaving ? deadline : nil)
         isClosed = true
-        let thread = WorkerThread.start("kafka-close") { doomed.destroy() }
-        // Short steps: a normal close takes a few milliseconds.
-        while !thread.isFinished && !deadline.hasPassed { pause(for: .milliseconds(1)) }
-        return thread.isFinished
+        return ClosingClient(thread: WorkerThread.start("kafka-close") { doomed.destroy() })
     }
 
     /// The fatal error of this client, if it had one: the client cannot be used again.
@@ -69,6 +71,20 @@ struct ClientHandle: ~Copyable {
         return KafkaFault(
             code.isAuthorisation ? .stopProcess : .rebuildClient, code, operation: "continue with this client",
             detail: text(of: message))
+    }
+}
+
+/// A client that is being destroyed on a thread of its own.
+struct ClosingClient {
+    /// nil: it was closed before.
+    fileprivate var thread: WorkerThread?
+
+    /// False: it is not destroyed by the deadline.
+    func wait(until deadline: Deadline) -> Bool {
+        guard let thread else { return true }
+        // Short steps: a normal close takes a few milliseconds.
+        while !thread.isFinished && !deadline.hasPassed { pause(for: .milliseconds(1)) }
+        return thread.isFinished
     }
 }
 

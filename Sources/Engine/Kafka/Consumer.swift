@@ -450,8 +450,14 @@ public final class Consumer {
     /// the earlier one first, and leaves on the thread that destroys the client, for which the caller waits at most
     /// until `deadline`.
     private func closeAnsweringNothing(by deadline: Deadline) -> Bool {
-        if !isStatic && unanswered != nil { giveBack() }
+        beginClosing(by: deadline).wait(until: deadline)
+    }
+
+    /// The same without the wait; only for a consumer that answers later.
+    func beginClosing(by deadline: Deadline) -> ClosingClient {
+        precondition(answersLater, "the hooks of this consumer are called while it is closed")
+        if !isClosed && !isStatic && unanswered != nil { giveBack() }
         isClosed = true
-        return handle.close(by: deadline, leaving: !isStatic)
+        return handle.beginClosing(by: deadline, leaving: !isStatic)
     }
 }

@@ -19,6 +19,7 @@ final class KafkaSession: LogSession {
     private var failure: LogFault?
     let grown: [String: Int32]
     private var isClosed = false
+    private var closing: [ClosingClient] = []
     private var lease: Lease
     private let bootClock: @Sendable () -> Duration
 
@@ -44,15 +45,15 @@ final class KafkaSession: LogSession {
         _ options: SessionOptions, _ properties: ClientProperties, by deadline: Deadline
     ) throws(LogFault) -> KafkaSession {
         let deliveries = Deliveries()
+        let steps = OpeningSteps(tell: options.onEvent)
         let (consumer, producer) = try makeClients(options, properties, deliveries)
         let fault: LogFault
         do throws(KafkaFault) {
-            // This comes first: it ends the open transaction of an earlier session of this identity, for which the
-            // group's offsets wait.
-            try producer.start(by: deadline)
             var outputs: [ProducerTopic] = []
             for topic in options.outputs { outputs.append(try producer.topic(topic)) }
-            // A missing topic would show much later, as a silent input or a transaction that fails.
+            // A missing topic would show much later, as a silent input or a transaction that fails. The question comes
+            // first, because it waits until a broker is known: a producer that looks for its coordinator earlier than
+            // that looks again only after half a second.
             let (read, written) = try persisting(until: deadline) { () throws(KafkaFault) in
                 (
                     try consumer.partitionCounts(options.inputs, by: deadline),
@@ -64,7 +65,14 @@ final class KafkaSession: LogSession {
             case .failure(let error): fault = error
             case .success(let grown):
                 deliveries.reset(partitions: written)
-                try consumer.subscribe(answeringLater: options.inputs)
+                steps.done("the topics are known")
+                // A member that has a place joins while the producer starts. Nothing is lost if that fails: closing it
+                // is no departure. What the group answers is read later, by `poll`.
+                if options.keepsPlace { try consumer.subscribe(answeringLater: options.inputs) }
+                // Ends the open transaction of an earlier session of this identity, for which the group's offsets wait.
+                try producer.start(by: deadline)
+                steps.done("the producer is ready")
+                if !options.keepsPlace { try consumer.subscribe(answeringLater: options.inputs) }
                 return KafkaSession(options, consumer, producer, deliveries, outputs, grown)
             }
         } catch {
@@ -286,18 +294,34 @@ final class KafkaSession: LogSession {
 
     // MARK: Closing
 
-    func close(by deadline: Deadline) -> Bool {
-        if isClosed { return true }
+    func beginClosing(by deadline: Deadline) {
+        if isClosed { return }
         isClosed = true
         failure = misuse("the session is closed")
         // A client with a lent record never closes.
         lender.takeBack()
         // The producer comes first: until its transaction is aborted, the next owner's request for offsets waits. An
         // abort that no broker answers must leave time for closing the member.
-        let isProducerGone = producer.close(by: Deadline(after: deadline.remaining / 2))
-        let isMemberGone = consumer.close(by: deadline)
-        return isProducerGone && isMemberGone
+        let writer = producer.beginClosing(by: Deadline(after: deadline.remaining / 2))
+        closing = [writer, consumer.beginClosing(by: deadline)]
+    }
+
+    func close(by deadline: Deadline) -> Bool {
+        beginClosing(by: deadline)
+        return closing.allSatisfy { $0.wait(until: deadline) }
     }
 
     private func misuse(_ words: String) -> LogFault { LogFault(.stop, .misuse, words) }
+}
+
+/// Tells how long the steps of an opening take, counted from its beginning.
+private struct OpeningSteps {
+    let tell: @Sendable (LogEvent) -> Void
+    private let start = ContinuousClock.now
+
+    init(tell: @escaping @Sendable (LogEvent) -> Void) { self.tell = tell }
+
+    func done(_ step: String) {
+        tell(.message(.debug, "opening a session: \(step) after \(start.duration(to: .now).wholeMilliseconds) ms"))
+    }
 }

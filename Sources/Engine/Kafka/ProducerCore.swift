@@ -97,11 +97,14 @@ struct ProducerCore: ~Copyable {
     }
 
     /// False if the client was not closed by the deadline.
-    mutating func close(by deadline: Deadline) -> Bool {
+    mutating func close(by deadline: Deadline) -> Bool { beginClosing(by: deadline).wait(until: deadline) }
+
+    /// Does not wait.
+    mutating func beginClosing(by deadline: Deadline) -> ClosingClient {
         // `rd_kafka_destroy` would wait forever for a topic handle that is still open.
         for topic in topics { rd_kafka_topic_destroy(topic) }
         topics = []
-        return handle.close(by: deadline)
+        return handle.beginClosing(by: deadline)
     }
 }
 

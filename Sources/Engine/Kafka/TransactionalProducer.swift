@@ -152,7 +152,10 @@ public final class TransactionalProducer {
     /// Closes the client; aborts an open transaction first, if the deadline allows. False if it was not closed by the
     /// deadline.
     @discardableResult
-    public func close(by deadline: Deadline) -> Bool {
+    public func close(by deadline: Deadline) -> Bool { beginClosing(by: deadline).wait(until: deadline) }
+
+    /// Aborts an open transaction, if the deadline allows, and then does not wait for the client's end.
+    func beginClosing(by deadline: Deadline) -> ClosingClient {
         if state == .inTransaction {
             // After a failure the successor or the transaction timeout ends the transaction; none of it becomes
             // visible.
@@ -161,7 +164,7 @@ public final class TransactionalProducer {
             }
         }
         state = .failed
-        return core.close(by: deadline)
+        return core.beginClosing(by: deadline)
     }
 
     // MARK: Sending

@@ -4,16 +4,12 @@
 public enum HeaderName {
     /// The same after retries and replays.
     @inlinable public static var id: StaticString { "id" }
-    /// The name of the record's type: see `RecordKind`.
-    @inlinable public static var type: StaticString { "type" }
-    /// `<type>/<version>`.
+    /// `<type>/<version>`: see `RecordKind`.
     @inlinable public static var schema: StaticString { "schema" }
     /// `topic:partition:offset` of the record that caused this one.
     @inlinable public static var source: StaticString { "source" }
-    /// `<program>/<version>`.
+    /// `<program>/<version>`, and on outputs of workers `+<rules>` behind it: see `AppHeader`.
     @inlinable public static var app: StaticString { "app" }
-    /// Hash of the settings that determine the contents.
-    @inlinable public static var rules: StaticString { "rules" }
     /// Why a record was refused, or is in the dead letters.
     @inlinable public static var reason: StaticString { "reason" }
     /// In a dead letter: more about the reason, if there is more.
@@ -32,6 +28,10 @@ public enum HeaderName {
     @inlinable public static var firstTimestamp: StaticString { "first-timestamp" }
     /// In a row of a table that was moved to its right partition: where it was.
     @inlinable public static var rerouted: StaticString { "rerouted" }
+    /// Only read: builds before 0.2 wrote the name of the type here, too.
+    @inlinable public static var type: StaticString { "type" }
+    /// Only read: builds before 0.2 wrote the rules here, and not into `app`.
+    @inlinable public static var rules: StaticString { "rules" }
 }
 
 extension RecordHeader {
@@ -41,10 +41,10 @@ extension RecordHeader {
     public func isNamed(_ name: StaticString) -> Bool { self.name == name.description }
 
     /// The headers of a record that no worker puts out: the engine itself writes those of outputs.
-    public static func all(id: String, type: String, schema: String, app: String) -> [RecordHeader] {
+    public static func all(id: String, schema: String, app: String) -> [RecordHeader] {
         [
-            RecordHeader(HeaderName.id, id), RecordHeader(HeaderName.type, type),
-            RecordHeader(HeaderName.schema, schema), RecordHeader(HeaderName.app, app),
+            RecordHeader(HeaderName.id, id), RecordHeader(HeaderName.schema, schema),
+            RecordHeader(HeaderName.app, app),
         ]
     }
 }

@@ -206,6 +206,9 @@ public protocol LogSession: AnyObject {
     /// it has expired.
     var ownedUntil: Duration? { get }
 
+    /// The beginning of `close`, which must follow: aborts an open transaction, and does not wait for the rest. No other
+    /// call may come in between.
+    func beginClosing(by deadline: Deadline)
     /// Aborts an open transaction and closes. If the session keeps its place, the group keeps the partitions for the
     /// session timeout; otherwise they may have a new owner before this returns. False if it was not closed by the
     /// deadline: then end the process.
@@ -214,6 +217,8 @@ public protocol LogSession: AnyObject {
 
 extension LogSession {
     public var grown: [String: Int32] { [:] }
+    /// For a log that closes without waiting.
+    public func beginClosing(by deadline: Deadline) {}
 }
 
 // MARK: Readers

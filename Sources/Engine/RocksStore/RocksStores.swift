@@ -3,6 +3,7 @@
 internal import CRocksDB
 internal import Platform
 public import Store
+internal import Synchronization
 
 /// Blocks of files that all stores of a process share in memory.
 public final class StoreCache: Sendable {
@@ -23,6 +24,9 @@ public final class RocksStores: PartitionStores {
     /// Default size of one write buffer. A store has two of them at most: one is filled while the other is flushed. It
     /// also limits the write-ahead log that the next opening reads.
     public static let writeBufferBytes = 8 << 20
+
+    /// How many stores are opened at the same time.
+    private static let openingThreads = 4
 
     /// Needed for opening: the write-ahead log is read into write buffers, which are flushed to files, and compaction
     /// doubles that; in addition there are the list of files and the next log.
@@ -87,6 +91,28 @@ public final class RocksStores: PartitionStores {
         }
     }
 
+    /// Opening mostly waits for the disk, so several take little longer than one.
+    public func open(all partitions: [Int32]) -> [Int32: Result<any PartitionStore, StoreFault>] {
+        let threads = min(partitions.count, threadsWithRoom)
+        let shares = (0..<threads).map { thread in
+            Share(partitions.enumerated().filter { $0.offset % threads == thread }.map(\.element))
+        }
+        for share in shares {
+            let started = WorkerThread.start("open-stores") { [self] in share.open(self) }
+            // A thread that could not be created has its result already, and its body never runs.
+            if started.result != nil { share.open(self) }
+        }
+        return shares.reduce(into: [:]) { $0.merge($1.wait()) { first, _ in first } }
+    }
+
+    /// Each thread needs the room of one opening, which `requireRoom` does not see while the others take theirs.
+    private var threadsWithRoom: Int {
+        guard let room = try? freeRoom(directory) else { return 1 }
+        let least = Self.roomForOpening
+        let places = min(room.bytes / least.bytes, (room.files ?? .max) / (least.files ?? 1))
+        return max(1, min(Self.openingThreads, Int(clamping: places)))
+    }
+
     /// Checked before, because RocksDB does not survive a full disk: built with assertions, as by Debian, it ends the
     /// process in the middle of such an opening.
     private func requireRoom(for path: String) throws(StoreFault) {
@@ -123,6 +149,31 @@ public final class RocksStores: PartitionStores {
 
     private func path(_ partition: Int32) -> String { "\(directory)/\(partition)" }
     private func wipeMark(_ partition: Int32) -> String { "\(directory)/\(partition).wiping" }
+}
+
+/// The partitions that one of several threads opens.
+///
+/// Unchecked: the stores are handed over by the latch, and no other thread uses them before.
+private final class Share: @unchecked Sendable {
+    private let partitions: [Int32]
+    private var opened: [Int32: Result<any PartitionStore, StoreFault>] = [:]
+    private let hasBegun = Atomic(false)
+    private let ended = Latch()
+
+    init(_ partitions: [Int32]) { self.partitions = partitions }
+
+    func open(_ stores: RocksStores) {
+        if hasBegun.exchange(true, ordering: .relaxed) { return }
+        for partition in partitions {
+            opened[partition] = Result { () throws(StoreFault) in try stores.open(partition) }
+        }
+        ended.open()
+    }
+
+    func wait() -> [Int32: Result<any PartitionStore, StoreFault>] {
+        ended.wait()
+        return opened
+    }
 }
 
 private func asking<Result>(

@@ -192,9 +192,7 @@ final class PartitionTask {
         case .newerSchema(let words): meaning = .strange(ProcessFailure("schema", words))
         case .unknownType:
             meaning = .strange(
-                ProcessFailure(
-                    "type",
-                    "the value of the header `type` does not belong to this topic"))
+                ProcessFailure("type", "its headers name a type that does not belong to this topic"))
         case .known where !isPoison(record, input):
             do throws(ProcessFailure) {
                 let identity = try processor.identity(ofRow: record)

@@ -118,12 +118,12 @@ public struct WorkerDefinition: Sendable {
     /// Keys of the state that begin with this byte are settled before each commit that changes them. nil: no key is
     /// settled.
     public var settledPrefix: UInt8?
-    /// `perennial/<version>`, the header `app` of outputs.
+    /// `perennial/<version>`: the start of the header `app` of outputs.
     public var app: String
     /// The reasons for which its processor rejects records, timers or keys. Each gets a counter at 0, so that its first
     /// rise is visible.
     public var failureReasons: [String] = []
-    /// Hash of the settings that determine the contents, the header `rules`.
+    /// Hash of the settings that determine the contents: the end of the header `app` of outputs.
     public var rules: String?
     /// This worker is a replay: a live worker of the same inputs exists. A replay skips a row in the wrong partition:
     /// the live worker sends it to the right one, and the replay processes the copy there.
@@ -157,7 +157,7 @@ public struct WorkerDefinition: Sendable {
 }
 
 public struct InputTopic: Sendable {
-    /// A value of the header `type`, and the greatest version of its schema that this build reads.
+    /// A type of records, and the greatest version of its schema that this build reads.
     public struct Kind: Sendable {
         let record: RecordKind
 
@@ -166,7 +166,8 @@ public struct InputTopic: Sendable {
 
     public var topic: String
     public var kinds: [Kind]
-    /// The kind of records without the header, as other programs write them. nil: such records go to the dead letters.
+    /// The kind of records without a header `type`, whatever their `schema` says: other programs write them. nil: the
+    /// header `schema` tells the kind, and records without it go to the dead letters.
     public var kindWithoutHeader: Kind?
     /// Other programs write this table: no record in it stops a partition, whatever is wrong and in however many, and
     /// its keys are not trusted (`Processor.identity`).
@@ -181,14 +182,11 @@ public struct InputTopic: Sendable {
 
 public struct OutputTopic: Sendable {
     public var topic: String
-    /// Header `type` of its records.
-    public var type: String
-    /// Header `schema`.
+    /// Header `schema` of its records: `<type>/<version>`.
     public var schema: String
 
-    public init(_ topic: String, type: String, schema: String) {
+    public init(_ topic: String, schema: String) {
         self.topic = topic
-        self.type = type
         self.schema = schema
     }
 }

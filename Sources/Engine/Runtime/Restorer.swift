@@ -62,6 +62,10 @@ package final class Restorer: Sendable {
                 definition, log: log, name: name, memory: memory, wallClock: wallClock, remaining: remaining))
     }
 
+    /// Opens what the first order needs, and knows the leaders of all partitions. Without it the first order does so,
+    /// and a worker that starts waits for it. A fault is no harm: the first order meets it again.
+    package func prepare() { work.withLock { $0.prepare() } }
+
     func restore(_ order: RestoreOrder) { _ = words.post(.order(order)) }
 
     /// The reply to the order follows soon: `withdrawn`, or an outcome that came first.
@@ -93,6 +97,8 @@ package final class Restorer: Sendable {
 /// The restorer's own side, used by one thread.
 private struct RestoreWork: ~Copyable {
     private static let patience: Duration = .seconds(10)
+    /// The end of a partition ends no poll, and what follows a clean stop has no records at all.
+    private static let longestPoll: Duration = .milliseconds(10)
 
     private let definition: WorkerDefinition
     private let log: any RecordLog
@@ -159,7 +165,7 @@ private struct RestoreWork: ~Copyable {
             let reader = try openReader()
             try begin(reader)
             if running.isEmpty { return }
-            try reader.poll(into: batch, limit: 1000, wait: wait)
+            try reader.poll(into: batch, limit: 1000, wait: min(wait, Self.longestPoll))
             try take(reader)
             batch.removeAll()
             try finish(reader)
@@ -169,12 +175,27 @@ private struct RestoreWork: ~Copyable {
         }
     }
 
+    mutating func prepare() {
+        do throws(LogFault) {
+            let reader = try openReader()
+            let topics = [definition.changelog] + definition.inputs.map(\.topic)
+            let partitions = topics.flatMap { topic in (0..<definition.partitions).map { TopicPartition(topic, $0) } }
+            let deadline = Deadline(after: Self.patience)
+            _ = try reader.ends(.all, of: partitions, by: deadline)
+            _ = try reader.beginnings(of: partitions, by: deadline)
+        } catch {
+            dropReader()
+        }
+    }
+
     private mutating func openReader() throws(LogFault) -> any LogReader {
         if let reader { return reader }
         try requireCompaction()
         var options = ReaderOptions(name: name, group: definition.group, topics: [definition.changelog])
         options.readsAhead = true
         options.readAheadBytes = memory.restoreReadAheadBytes
+        // Only the last request of a restore finds nothing, and the restore waits for its answer.
+        options.fetchWait = Self.longestPoll
         let made = try log.openReader(options)
         reader = made
         if !running.isEmpty { try read(made) }

@@ -69,12 +69,10 @@ public final class Turn {
         outputsBefore = outputs.mark
         sourcePrefix = Array("\(definition.events.topic):\(partition):".utf8)
         constantHeaders = definition.outputs.map { output in
-            var headers = [
-                RecordHeader(HeaderName.type, output.type), RecordHeader(HeaderName.schema, output.schema),
-                RecordHeader(HeaderName.app, definition.app),
-            ]
-            if let rules = definition.rules { headers.append(RecordHeader(HeaderName.rules, rules)) }
-            return EncodedHeaders(headers)
+            EncodedHeaders([
+                RecordHeader(HeaderName.schema, output.schema),
+                RecordHeader(HeaderName.app, AppHeader.text(definition.app, rules: definition.rules)),
+            ])
         }
     }
 

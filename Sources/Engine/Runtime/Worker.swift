@@ -1,71 +1,17 @@
 // One thread of a worker: its session, its partitions, and the cycle that commits them.
 
-public import Log
+package import Log
 package import Platform
-public import Store
+package import Store
 package import Telemetry
-
-/// Options that affect how a worker runs, but not what it writes.
-public struct WorkerOptions: Sendable {
-    /// `Replica.identity`.
-    public var identity: String
-    /// No other process can have the identity.
-    public var isDynamic = false
-    /// Its partitions wait for a restart. If false, it leaves the group when its session ends.
-    public var keepsPlace = true
-    public var thread = 0
-    /// A cycle is committed when the input is drained, or else after this time...
-    public var commitInterval: Duration = .milliseconds(20)
-    /// An input counts as drained if no record arrived for this long.
-    public var drainWait = Duration.zero
-    /// ...or this many records...
-    public var recordsPerCycle = 10_000
-    /// ...or this many bytes of changed state or outputs.
-    public var bytesPerCycle = 32 << 20
-    /// Outputs are appended with the cycle's changelog, or as soon as they have this many bytes. The earlier a
-    /// transaction includes a partition, the more often it must ask the broker to add partitions.
-    public var bytesPerAppend = 1 << 20
-    /// Committed changes are written to the stores after this time, or when they use a quarter of the cache or 8 MiB.
-    /// Until then only memory and the changelog have them.
-    public var storeInterval: Duration = .seconds(2)
-    /// Cache for all partitions of this thread together.
-    public var cacheBytes = 128 << 20
-    /// Approximate memory for records that are fetched and not processed yet.
-    public var readAheadBytes = 24 << 20
-    public var sessionTimeout: Duration = .seconds(30)
-    public var transactionTimeout: Duration = .seconds(10)
-    /// How long opening is retried if a store cannot be used on this machine (a full disk, a missing permission). Then
-    /// the process ends, and a healthy process gets the partition.
-    public var openingPatience: Duration = .seconds(300)
-    /// How long to wait for a store that another process has open. Usually that is a frozen replica on this machine.
-    public var lockPatience: Duration = .seconds(10)
-    /// Where such a partition is restored instead. nil: the worker keeps waiting.
-    public var aside: (any PartitionStores)?
-    /// Records of the inputs at or after these offsets are not processed. A partition that is not listed has no bound.
-    public var bounds: [TopicPartition: NextOffset] = [:]
-    /// Set if another part of the process acts on what this worker writes, and needs to know what the worker owns.
-    public var ownership: Ownership?
-    /// Where crashes are noted; nil: they are not noted.
-    public var crashNotes: (any CrashNotesProvider)?
-    /// Limit of speed; nil: the speed is not limited.
-    public var pace: Pace?
-
-    public init(identity: String) { self.identity = identity }
-}
-
-/// Why a worker cannot continue, for the person who must help.
-public struct WorkerEnd: Error, Equatable, CustomStringConvertible {
-    public var description: String
-
-    init(_ words: String) { description = words }
-}
 
 /// Reads, processes and commits. All of it happens in `step`, on the calling thread, so that a test can drive it.
 package final class Worker {
     /// Records of one poll.
     static let recordsPerPoll = 250
     private static let rewindLimit = 20
-    private static let idleWait: Duration = .milliseconds(100)
+    /// A poll waits no longer while the restorer works, because a restored partition waits for the end of the poll.
+    private static let restoreWait: Duration = .milliseconds(10)
     private static let answerLimit: Duration = .seconds(60)
 
     let processor: any Processor
@@ -94,9 +40,10 @@ package final class Worker {
     private var nextSizes: Duration = .zero
 
     // The open cycle.
-    private var cycleStart: Duration?
-    private var cycleRecords = 0
+    private var pace: CyclePace
     private var appendedBytes = 0
+    /// No cycle was committed yet since the last assignment.
+    private var isFirstCommit = true
 
     /// - Parameter restorer: shared by the threads of a process; the caller runs its steps.
     package init(
@@ -108,6 +55,9 @@ package final class Worker {
         self.log = log
         self.options = options
         self.environment = environment
+        pace = CyclePace(
+            interval: options.commitInterval, backlogInterval: options.backlogInterval,
+            recordLimit: options.recordsPerCycle)
         fencings = Fencings(sessionTimeout: options.sessionTimeout, transactionTimeout: options.transactionTimeout)
         self.logger = logger
         self.metrics = metrics
@@ -163,10 +113,15 @@ package final class Worker {
                 isClean = false
                 say(.warning, "the last transaction was not committed; its records will be processed again", "\(error)")
             }
-            if !session.close(by: deadline) { isClean = false }
+            tellTime("the last commit is done")
+            session.beginClosing(by: deadline)
         }
-        session = nil
+        // The stores are closed while the clients of the session end: a successor waits for both.
         partitions.end()
+        tellTime("the stores are closed")
+        if let session, !session.close(by: deadline) { isClean = false }
+        session = nil
+        tellTime("the session is closed")
         // Waits for stores that the restorer returns, and that are then closed.
         while !partitions.isEmpty, !deadline.hasPassed {
             partitions.comeHome()
@@ -180,23 +135,28 @@ package final class Worker {
     private func cycle(_ session: any LogSession, _ now: Duration) throws {
         try partitions.goOn(session, now)
         let limit = options.pace?.reserve(upTo: Self.recordsPerPoll, environment) ?? Self.recordsPerPoll
+        let wait = pace.wait(at: now)
         let event = try session.poll(
-            into: batch, limit: limit, wait: cycleStart == nil ? Self.idleWait : options.drainWait)
+            into: batch, limit: limit, wait: partitions.awaitsRestorer ? min(wait, Self.restoreWait) : wait)
         options.pace?.giveBack(limit - batch.count)
         defer { batch.removeAll() }
         switch event {
         case .nothing:
-            if cycleStart != nil {
+            if pace.isOpen, pace.isDue(at: environment.elapsed()) {
                 skipMarkers(session)
                 try commit(session)
             }
-            showPositions(session)
-            try writeStores()
+            // The tasks of an open cycle are ahead of what is committed.
+            if !pace.isOpen {
+                showPositions(session)
+                try writeStores()
+            }
         case .records:
-            if cycleStart == nil { cycleStart = environment.elapsed() }
+            pace.begin(at: environment.elapsed())
             try process(session)
             let isDrained = batch.count < limit
-            if isFull || isDrained && options.drainWait == .zero {
+            if !isDrained { pace.leftRecords(at: environment.elapsed()) }
+            if isFull || isDrained && pace.isDue(at: environment.elapsed()) {
                 if isDrained { skipMarkers(session) }
                 try commit(session)
             } else if outputs.byteCount >= options.bytesPerAppend {
@@ -237,7 +197,7 @@ package final class Worker {
             let record = batch[index]
             guard let task = partitions.task(reading: record.partition) else { continue }
             if !options.bounds.isEmpty, try isBeyondBound(record, session) { continue }
-            cycleRecords += 1
+            pace.addRecord()
             while true {
                 let outcome = try task.handle(record)
                 if outcome == .done { break }
@@ -247,7 +207,7 @@ package final class Worker {
                 }
                 try append(session)
                 try commit(session)
-                cycleStart = environment.elapsed()
+                pace.begin(at: environment.elapsed())
                 if outcome == .commitNow { break }
             }
         }
@@ -284,10 +244,7 @@ package final class Worker {
     }
 
     private var isFull: Bool {
-        guard let cycleStart else { return false }
-        if cycleRecords >= options.recordsPerCycle || environment.elapsed() - cycleStart >= options.commitInterval {
-            return true
-        }
+        if pace.isFull(at: environment.elapsed()) { return true }
         let changed = partitions.tasks.reduce(appendedBytes + outputs.byteCount) { $0 + $1.uncommittedBytes }
         return changed >= options.bytesPerCycle
     }
@@ -336,8 +293,11 @@ package final class Worker {
         }
         metrics.commits.add()
         metrics.commitSeconds.observe(environment.elapsed() - begin)
-        metrics.cycleRecords.observe(Double(cycleRecords))
+        if isFirstCommit { tellTime("the first commit is done") }
+        isFirstCommit = false
+        metrics.cycleRecords.observe(Double(pace.records))
         rewinds = 0
+        pace.committed(at: environment.elapsed())
         endCycle()
         try writeStores()
         failures = 0
@@ -358,8 +318,7 @@ package final class Worker {
     }
 
     private func endCycle() {
-        cycleStart = nil
-        cycleRecords = 0
+        pace.end()
         appendedBytes = 0
     }
 
@@ -477,6 +436,7 @@ package final class Worker {
             fencings.answered(at: environment.elapsed())
             leftAlone.opened(opened.grown)
             tellLeftAlone()
+            tellTime("the session is open")
             sessionTrouble = "no partitions assigned yet"
         } catch {
             sessionTrouble = error.words
@@ -488,6 +448,7 @@ package final class Worker {
 
     private func assigned(_ given: [TopicPartition], _ session: any LogSession) throws {
         metrics.rebalance(.assigned)
+        tellTime("the group has assigned partitions")
         let committed: [TopicPartition: NextOffset]
         var starts: [TopicPartition: NextOffset]
         do throws(LogFault) {
@@ -512,7 +473,9 @@ package final class Worker {
         sessionTrouble = nil
         board.give(numbers, to: options.thread)
         say(.info, "partitions assigned", numbers.sorted().map(String.init).joined(separator: " "))
+        isFirstCommit = true
         try partitions.assigned(numbers, committed, session)
+        tellTime("the stores are open")
     }
 
     private func tellLeftAlone() {
@@ -554,6 +517,11 @@ package final class Worker {
         board.give([], to: options.thread)
         try partitions.leave(event, session)
         try session.giveBack()
+    }
+
+    /// The steps of a start and a stop, because a restart should be short.
+    private func tellTime(_ step: String) {
+        say(.debug, step, "\(environment.elapsed().wholeMilliseconds) ms after the start of the worker")
     }
 
     private func say(_ level: LogLevel, _ words: String, _ detail: String) {

@@ -57,6 +57,8 @@ final class WorkerPartitions {
     private var tokens: UInt64 = 0
     private var openingRetry: Duration = .zero
     private var hindrances = Hindrances()
+    /// The stores of an assignment, which are opened together: one after the other takes several times as long.
+    private var openedAhead: [Int32: Result<any PartitionStore, StoreFault>] = [:]
 
     init(
         _ processor: any Processor, stores: any PartitionStores, options: WorkerOptions, restorer: Restorer,
@@ -95,6 +97,11 @@ final class WorkerPartitions {
         reading = sorted.compactMap { $0.stage.reads ? $0.task : nil }
     }
 
+    /// The restorer will answer soon.
+    var awaitsRestorer: Bool {
+        slots.values.contains { $0.stage == .restoring || $0.stage == .withdrawing || $0.stage == .returning }
+    }
+
     var troubles: [String] {
         slots.sorted { $0.key < $1.key }.compactMap { number, slot in
             switch slot.stage {
@@ -124,6 +131,8 @@ final class WorkerPartitions {
     ) throws {
         for number in numbers where slots[number] == nil { slots[number] = Slot() }
         hindrances.keep(numbers)
+        openedAhead = stores.open(all: numbers.filter { slots[$0]?.stage == .gone }.sorted())
+        defer { closeOpenedAhead() }
         for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
             guard numbers.contains(number) else {
                 try tell(slot, number, .notAssigned, session)
@@ -302,7 +311,12 @@ final class WorkerPartitions {
     /// writes when it wakes up affects only its own copy: the group has given the partition to another member.
     private func openSomewhere(_ slot: Slot, _ number: Int32) throws(StoreFault) -> any PartitionStore {
         do throws(StoreFault) {
-            let store = try stores.open(number)
+            let store =
+                if let ahead = openedAhead.removeValue(forKey: number) {
+                    try ahead.get()
+                } else {
+                    try stores.open(number)
+                }
             slot.lockedSince = nil
             slot.isAside = false
             // Left from an earlier run. If removing fails, it only takes disk space until the next opening.
@@ -366,6 +380,14 @@ final class WorkerPartitions {
         } catch {
             sayUnclean(error)
         }
+    }
+
+    /// What a fault in the middle of an assignment has left.
+    private func closeOpenedAhead() {
+        for case .success(let store) in openedAhead.values {
+            do throws(StoreFault) { try store.close() } catch { sayUnclean(error) }
+        }
+        openedAhead = [:]
     }
 
     private func sayUnclean(_ fault: StoreFault) { say(.warning, "a local store was not closed cleanly", fault.words) }

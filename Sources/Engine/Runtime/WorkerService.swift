@@ -18,8 +18,6 @@ public final class WorkerService: ServicePart {
         public var leftovers: [Leftover] = []
         public var threads = 1
         public var commitInterval: Duration = .milliseconds(20)
-        /// `WorkerOptions.drainWait`.
-        public var drainWait = Duration.zero
         public var sessionTimeout: Duration = .seconds(30)
         /// Memory of all threads and partitions of the process together.
         public var memory = MemoryPlan(bytes: 256 << 20, threads: 1, partitions: 12)
@@ -90,7 +88,7 @@ public final class WorkerService: ServicePart {
 
     private let stopRequested = Latch()
     private let workersEnded: [Latch]
-    private let helpersMayEnd = Latch()
+    private let restorerMayEnd = Latch()
     private let helpersEnded = [Latch(), Latch(), Latch()]
     private let isClean = Atomic(true)
     private let stopDeadline = Mutex(Deadline(after: .seconds(25)))
@@ -198,9 +196,10 @@ public final class WorkerService: ServicePart {
         stopDeadline.withLock { $0 = deadline }
         stopRequested.open()
         var hasEnded = true
-        // The restorer continues meanwhile: the stores that it has are returned through it.
+        // The restorer continues meanwhile: the stores that it has are returned through it. The other helpers end at
+        // once, beside the workers.
         for latch in workersEnded where !latch.wait(until: deadline) { hasEnded = false }
-        helpersMayEnd.open()
+        restorerMayEnd.open()
         for latch in helpersEnded where !latch.wait(until: deadline) { hasEnded = false }
         if !hasEnded { throw ServicePartFault.stillRunning }
         if !isClean.load(ordering: .relaxed) {
@@ -215,7 +214,6 @@ public final class WorkerService: ServicePart {
         options.keepsPlace = !configuration.replica.isDynamic && !configuration.leaves
         options.thread = thread
         options.commitInterval = configuration.commitInterval
-        options.drainWait = configuration.drainWait
         options.sessionTimeout = configuration.sessionTimeout
         options.cacheBytes = configuration.memory.entryBytes / configuration.threads
         options.readAheadBytes = configuration.memory.readAheadBytes
@@ -258,7 +256,7 @@ public final class WorkerService: ServicePart {
     /// This runs beside the worker, which has to wait for that anyway.
     private func settleLeftovers() {
         for leftover in configuration.leftovers {
-            while !helpersMayEnd.isOpen {
+            while !stopRequested.isOpen {
                 do throws(LogFault) {
                     for identity in leftover.identities {
                         try log.settle(identity, by: Deadline(after: .seconds(2)))
@@ -271,20 +269,21 @@ public final class WorkerService: ServicePart {
                         "a transaction of a replica that has ended is still open", ["detail": .string(error.words)])
                     if error.remedy == .stop { break }
                 }
-                if helpersMayEnd.wait(until: Deadline(after: .seconds(1))) { return }
+                if stopRequested.wait(until: Deadline(after: .seconds(1))) { return }
             }
         }
     }
 
     private func restore() {
-        while !helpersMayEnd.isOpen { restorer.step(wait: .milliseconds(100)) }
+        restorer.prepare()
+        while !restorerMayEnd.isOpen { restorer.step(wait: .milliseconds(100)) }
         restorer.close(by: stopDeadline.withLock { $0 })
     }
 
     private func watchLag() {
         var watch = LagWatch(definition, log: log, board: board, metrics: metrics)
         var told: Set<HeldPartition> = []
-        while !helpersMayEnd.wait(until: Deadline(after: Self.lagInterval)) {
+        while !stopRequested.wait(until: Deadline(after: Self.lagInterval)) {
             watch.look(elapsed: environment.elapsed(), wallClock: environment.wallClock())
             told = tell(watch.held, told)
         }

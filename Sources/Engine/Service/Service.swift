@@ -185,6 +185,7 @@ public final class Service: Sendable {
 
     private func stopParts(_ started: [any ServicePart]) {
         let deadline = state.withLock { $0.partDeadline } ?? Deadline(after: .zero)
+        for part in started { part.stopIsNear() }
         for part in started.reversed() {
             let begin = ContinuousClock.now
             do {

@@ -18,6 +18,10 @@ public protocol ServicePart: Sendable {
     /// it.
     func start(failed: @escaping @Sendable (any Error) -> Void) throws
 
+    /// Called on every started part before the first one is stopped, and does not block: a part that no other part
+    /// needs begins to end, so that the others do not wait for it.
+    func stopIsNear()
+
     /// Ends the part and returns when it has ended, before `deadline` if it can. Throws if the end was not clean. Not
     /// called for a part whose start threw.
     func stop(by deadline: Deadline) throws
@@ -26,6 +30,8 @@ public protocol ServicePart: Sendable {
 extension ServicePart {
     /// Most parts need no preparation.
     public func prepare() throws {}
+    /// Other parts may need it until it is stopped.
+    public func stopIsNear() {}
 }
 
 public enum ServicePartFault: Error, Equatable, CustomStringConvertible {
@@ -44,12 +50,16 @@ public enum ServicePartFault: Error, Equatable, CustomStringConvertible {
 public final class ThreadPart: ServicePart {
     public let name: String
     private let body: @Sendable (_ stop: Latch) throws -> Void
+    private let isAlone: Bool
     private let stopRequested = Latch()
     private let ended = Latch()
 
     /// `body` must return soon after `stop` opens. If it returns earlier, or throws, the part has failed.
-    public init(_ name: String, _ body: @escaping @Sendable (_ stop: Latch) throws -> Void) {
+    ///
+    /// - Parameter isAlone: no other part needs it, so it ends beside those that are stopped before it.
+    public init(_ name: String, isAlone: Bool = false, _ body: @escaping @Sendable (_ stop: Latch) throws -> Void) {
         self.name = name
+        self.isAlone = isAlone
         self.body = body
     }
 
@@ -67,6 +77,8 @@ public final class ThreadPart: ServicePart {
         // A thread that could not be created has its result already, and its body never runs.
         if case .failure(let error) = worker.result { throw error }
     }
+
+    public func stopIsNear() { if isAlone { stopRequested.open() } }
 
     public func stop(by deadline: Deadline) throws {
         stopRequested.open()

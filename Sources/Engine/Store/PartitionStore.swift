@@ -82,8 +82,20 @@ public enum StoreDurability: Sendable {
 public protocol PartitionStores: Sendable {
     /// Opens the store, or creates an empty one. Throws `locked` if it is open elsewhere.
     func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore
+    /// The same for several partitions, perhaps side by side.
+    func open(all partitions: [Int32]) -> [Int32: Result<any PartitionStore, StoreFault>]
     /// Deletes the store of a partition that is not open.
     func wipe(_ partition: Int32) throws(StoreFault)
+}
+
+extension PartitionStores {
+    public func open(all partitions: [Int32]) -> [Int32: Result<any PartitionStore, StoreFault>] {
+        var opened: [Int32: Result<any PartitionStore, StoreFault>] = [:]
+        for partition in partitions {
+            opened[partition] = Result { () throws(StoreFault) in try open(partition) }
+        }
+        return opened
+    }
 }
 
 /// Changes that are written in one step, in this order. For use by one thread.

@@ -5,8 +5,6 @@ import Records
 
 extension TickRecord {
     static func headers(partition: Int32, _ time: Int64, app: String) -> [RecordHeader] {
-        let type = RecordType.tick
-        return RecordHeader.all(
-            id: id(partition: partition, time), type: type.rawValue, schema: type.schema, app: app)
+        RecordHeader.all(id: id(partition: partition, time), schema: RecordType.tick.schema, app: app)
     }
 }

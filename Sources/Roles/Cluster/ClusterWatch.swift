@@ -40,7 +40,7 @@ package final class ClusterWatch {
         // The role itself reports that it is starting.
         connection.pass()
         permission.pass()
-        return ThreadPart("kafka-watch") { stop in
+        return ThreadPart("kafka-watch", isAlone: true) { stop in
             let watch = try ClusterWatch(configuration, rights, connection, permission, logger)
             defer { watch.admin.close(by: Deadline(after: .seconds(2))) }
             while true {

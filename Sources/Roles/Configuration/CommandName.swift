@@ -5,7 +5,7 @@ public enum CommandName: String, Sendable, CaseIterable {
     case backfill, replay, diff, promote
     case offsets, topics
     case deadLetters = "dead-letters"
-    case inspect, usage, verify, check, simulate, demo
+    case inspect, usage, verify, check, size, simulate, demo
     case version, help
     case standalone, copy, sink, offer, erase
 

@@ -33,7 +33,7 @@ private func partConflicts(
     switch command {
     case .check where role != nil:
         topicConflicts(settings) + (role.map { partConflicts(settings, for: $0, of: nil) } ?? [])
-    case .topics: topicConflicts(settings)
+    case .topics, .size: topicConflicts(settings)
     case .ingest: ingestConflicts(settings)
     case .api: apiConflicts(settings)
     case .consumption, .backfill: appleConflicts(settings)

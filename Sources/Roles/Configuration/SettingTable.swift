@@ -20,15 +20,15 @@ public enum SettingTable {
             + "one.")
     static let partitions = setting(
         // Kafka itself has trouble above some thousand partitions. The limit finds a mistyped number before topics are created.
-        "partitions", default: "12", .integer(1...10_000), for: .onTopics,
+        "partitions", default: "12", .integer(1...10_000), for: .onTopics + [.size],
         "Number of partitions of every topic. A topic with another number is refused, because keys would be in other "
             + "partitions. It cannot be changed once the topics exist.")
     static let replicationFactor = setting(
         // A 16-bit number in the protocol.
-        "topics.replication.factor", default: "3", .integer(1...32_767), for: [.topics],
+        "topics.replication.factor", default: "3", .integer(1...32_767), for: [.topics, .size],
         "Replication factor of the topics that `topics apply` creates.")
     static let minimumInSyncReplicas = setting(
-        "topics.min.insync.replicas", default: "2", .integer(1...32_767), for: [.topics],
+        "topics.min.insync.replicas", default: "2", .integer(1...32_767), for: [.topics, .size],
         "`min.insync.replicas` of every topic, set by `topics apply`: this many replicas must have a record before it "
             + "counts as written.")
 
@@ -46,7 +46,7 @@ public enum SettingTable {
         "Whether Apple's OCSP responder is asked if a certificate is revoked. `soft`: accept a payload if the "
             + "responder does not answer. `hard`: give no verdict until it does.")
     static let archiveSignedPayloads = setting(
-        "archive.signed.payloads", default: "true", .flag, for: [.ingest, .backfill, .deadLetters],
+        "archive.signed.payloads", default: "true", .flag, for: [.ingest, .backfill, .deadLetters, .size],
         "Also publish each signed payload to the topic `signed`.")
 
     // MARK: Ingest
@@ -85,7 +85,7 @@ public enum SettingTable {
             + "After a restart, on another replica, or if more arrive, a repetition may be written again; readers know it "
             + "by its `id`. 0: every repetition is written.")
     static let ingestMaxBufferedBytes = setting(
-        "ingest.max.buffered.bytes", default: "67108864", .integer(1_048_576...1 << 40), for: [.ingest],
+        "ingest.max.buffered.bytes", default: "67108864", .integer(1_048_576...1 << 40), for: [.ingest, .size],
         "Memory of each process for the bodies of all requests in flight together. Large bodies may use half of it. A "
             + "request that does not fit is answered 503, and Apple retries.")
     static let rejectedMaxBytesPerHour = setting(
@@ -117,11 +117,12 @@ public enum SettingTable {
         "Directory of the local state. It is a cache: if it is lost, it is rebuilt from Kafka.")
     static let stateCacheBytes = setting(
         // The blocks of the store need at least one MiB.
-        "state.cache.bytes", default: "268435456", .integer(1 << 20...1 << 40), for: .runWorkers + [.api, .promote],
+        "state.cache.bytes", default: "268435456", .integer(1 << 20...1 << 40),
+        for: .runWorkers + [.api, .promote, .size],
         "Memory of each process for state, backlogs and restores. The resident memory of a worker is at most 100 MiB "
             + "more.")
     static let workerThreads = setting(
-        "worker.threads", default: "1", .integer(1...256), for: .runWorkers,
+        "worker.threads", default: "1", .integer(1...256), for: .runWorkers + [.size],
         "Number of threads of a worker. Each thread works on partitions of its own.")
     static let workerSlot = setting(
         "worker.slot", default: "auto", .workerSlot, for: .runWorkers + [.promote],
@@ -136,11 +137,12 @@ public enum SettingTable {
     static let commitInterval = setting(
         // At most half of the transaction timeout of a live worker.
         "commit.interval.ms", default: "20", .integer(1...5000), for: .runWorkers,
-        "Longest time between two commits. With a greater value a worker with a backlog makes fewer and larger "
-            + "transactions, and readers see its results later. A worker that has read its input to the end commits at "
-            + "once. A replay takes 1000 for any value below that.")
+        "Time from a commit to the next one while the worker keeps up with its input. With a smaller value readers see "
+            + "results sooner, and each notification costs the worker and the brokers more. What arrives after a quiet "
+            + "time is committed at once. A backlog is committed after 100 ms, or after this time if that is longer. A "
+            + "replay takes 1000 for any value below that.")
     static let tickInterval = setting(
-        "tick.interval.ms", default: "60000", .integer(100...3_600_000), for: [.ingest, .clock],
+        "tick.interval.ms", default: "60000", .integer(100...3_600_000), for: [.ingest, .clock, .size],
         "If nothing is written to a partition of `notifications` for this long, a tick is written, so that its clock "
             + "moves on. What happens by time alone, such as the end of access, is published later by up to this time.")
     static let entitlementsLeeway = setting(

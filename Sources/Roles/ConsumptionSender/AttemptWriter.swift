@@ -75,8 +75,7 @@ final class AttemptWriter {
                 topic: 0, partition: row.name.partition, timestamp: row.attempt.at, key: row.originalTransactionId,
                 value: row.attempt.value,
                 headers: RecordHeader.all(
-                    id: "\(row.name.id)-\(row.attempt.number)-\(row.attempt.at)", type: type.rawValue,
-                    schema: type.schema, app: app))
+                    id: "\(row.name.id)-\(row.attempt.number)-\(row.attempt.at)", schema: type.schema, app: app))
         }
         return batch
     }

@@ -81,7 +81,7 @@ public struct RecordFactory: Sendable {
     }
 
     private func headers(_ type: RecordType, id: String) -> [RecordHeader] {
-        RecordHeader.all(id: id, type: type.rawValue, schema: type.schema, app: app)
+        RecordHeader.all(id: id, schema: type.schema, app: app)
     }
 
     /// For bytes that somebody else wrote: they follow no schema of ours.

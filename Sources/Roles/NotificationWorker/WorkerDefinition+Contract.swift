@@ -17,7 +17,7 @@ extension WorkerDefinition {
             events: InputTopic(
                 names.topic(.notifications), kinds: [.init(notification.rawValue, version: notification.version)]),
             outputs: outputs.map { output in
-                OutputTopic(names.topic(output.id), type: output.type.rawValue, schema: output.type.schema)
+                OutputTopic(names.topic(output.id), schema: output.type.schema)
             },
             changelog: names.topic(.changelog(worker)), deadLetters: names.topic(.deadLetters(worker)),
             partitions: partitions, app: app)

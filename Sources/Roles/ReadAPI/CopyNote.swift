@@ -13,8 +13,8 @@ struct CopyNote: Equatable, Sendable {
     var partitions: Int32
     /// Indexed by `FollowedTopic`.
     var places: [Place]
-    /// The rules by which days were counted in the last cell that was read: the start of its header `rules`, which is
-    /// all that is needed. Empty: the cell had no such header.
+    /// The rules by which days were counted in the last cell that was read: the start of its rules, which is all that
+    /// is needed. Empty: the cell did not name its rules.
     private(set) var rules: [UInt8] = []
     private static let limitRules = 64
 

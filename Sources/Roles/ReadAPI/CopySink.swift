@@ -85,7 +85,7 @@ final class CopySink: PartitionSink {
         let verdict = judge.judge(record, topic)
         if case .newer(let words) = verdict { return words }
         metrics.records[topic.rawValue].add()
-        if topic == .cells { note.keep(rules: record.header(HeaderName.rules)) }
+        if topic == .cells { note.keep(rules: record.rules) }
         let key = record.copyOfKey()
         switch verdict {
         case .cell(let cell):

@@ -23,6 +23,7 @@ extension Program {
         .usage: "perennial usage put --originalTransactionId 2000000123456789 --consented true",
         .verify: "perennial verify --apps apps.json notification.json",
         .check: "perennial check entitlements --config /etc/perennial.conf",
+        .size: "perennial size --subscribers 1000000 --config /etc/perennial.conf",
         .simulate: "perennial simulate --url https://127.0.0.1:8443/notifications --ca ca.pem --subscribers 50",
         .demo: "perennial demo --for 30s",
         .help: "perennial help settings",

@@ -26,6 +26,7 @@ extension Program {
             .usage,
             .verify,
             .check,
+            .size,
             .simulate,
             .demo,
             .help,

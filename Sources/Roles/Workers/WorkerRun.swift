@@ -54,7 +54,6 @@ package struct WorkerRun {
         /// Nobody waits for the output of a replay, and a transaction costs as much as some hundred records. A few large transactions
         /// leave more of the brokers to the live worker.
         static let commitInterval: Duration = .seconds(1)
-        static let drainWait: Duration = .milliseconds(100)
     }
 
     package init(
@@ -166,7 +165,6 @@ package struct WorkerRun {
         if let replay {
             options.leaves = true
             options.commitInterval = max(options.commitInterval, Replay.commitInterval)
-            options.drainWait = Replay.drainWait
             options.sessionTimeout = Replay.sessionTimeout
             options.pace = replay.pace
             options.bounds = replay.bounds

@@ -89,15 +89,25 @@ static atomic_bool installed;
 static void call_the_one_before(int number, siginfo_t *info, void *context) {
     for (int index = 0; index < TRAPPING; index++) {
         if (trapping[index] != number) continue;
-        if (before[index].sa_flags & SA_SIGINFO) {
-            before[index].sa_sigaction(number, info, context);
-        } else if (before[index].sa_handler != SIG_DFL && before[index].sa_handler != SIG_IGN) {
-            before[index].sa_handler(number);
+        const struct sigaction *handler = &before[index];
+        if (handler->sa_flags & SA_NODEFER) {
+            // It must be able to get the same signal while it runs. Swift's handler reads memory that may not exist,
+            // and a blocked SIGSEGV would end the process in the middle of the backtrace.
+            sigaction(number, handler, NULL);
+            sigset_t own;
+            sigemptyset(&own);
+            sigaddset(&own, number);
+            pthread_sigmask(SIG_UNBLOCK, &own, NULL);
+        }
+        if (handler->sa_flags & SA_SIGINFO) {
+            handler->sa_sigaction(number, info, context);
+        } else if (handler->sa_handler != SIG_DFL && handler->sa_handler != SIG_IGN) {
+            handler->sa_handler(number);
         }
     }
 }
 
-// Async-signal-safe: loads, stores, sigaction, raise, getpid.
+// Async-signal-safe: loads, stores, sigaction, pthread_sigmask, raise, getpid.
 static void note_the_trap(int number, siginfo_t *info, void *context) {
     (void)context;
     int code = errno;
@@ -109,8 +119,7 @@ static void note_the_trap(int number, siginfo_t *info, void *context) {
         write_page(page, work.topic, work.offset, traps < UINT32_MAX ? traps + 1 : traps);
     }
     call_the_one_before(number, info, context);
-    // The signal is blocked in its handler: this one is delivered when the handler returns, and ends the process with a
-    // core dump.
+    // Ends the process with a core dump: now, or when this handler returns, if the signal is blocked in it.
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(number, &standard, NULL);
     raise(number);

@@ -113,28 +113,20 @@ public final class IngestProcess: Sendable {
 
     /// User and system time of all its threads so far.
     public func cpuSeconds() throws -> Double {
-        let text = try readProc("stat")
-        // The program name, in parentheses, may contain any character.
-        let fields = text.split(separator: ")").last.map { $0.split(separator: " ") } ?? []
-        guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else {
+        guard let seconds = process.cpuSeconds() else {
             throw IngestTestFault("/proc/\(process.processID)/stat is not as expected")
         }
-        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+        return seconds
     }
 
     public func peakMemoryBytes() throws -> Int { try process.peakMemoryBytes() }
 
     /// The current resident memory.
     public func memoryBytes() throws -> Int {
-        let fields = try readProc("statm").split(separator: " ")
-        guard fields.count > 1, let pages = Int(fields[1]) else {
+        guard let bytes = process.memoryBytes() else {
             throw IngestTestFault("/proc/\(process.processID)/statm is not as expected")
         }
-        return pages * Int(getpagesize())
-    }
-
-    private func readProc(_ name: String) throws -> String {
-        String(decoding: try readFile("/proc/\(process.processID)/\(name)", limitBytes: 1 << 16), as: UTF8.self)
+        return bytes
     }
 }
 

@@ -52,18 +52,21 @@ public final class ChildProcess: Sendable {
     ///   - program: a path, or a name to find in PATH.
     ///   - input: the standard input; if it is empty, the program reads end of file.
     ///   - mergesErrors: standard error goes into `standardOutput`, in the order of writing.
+    ///   - host: where it runs.
     public init(
         _ program: String, _ arguments: [String] = [], environment: ProcessEnvironment = .inherited(),
-        workingDirectory: String? = nil, input: String = "", mergesErrors: Bool = false
+        workingDirectory: String? = nil, input: String = "", mergesErrors: Bool = false, on host: TestHost = .own
     ) throws(SystemFailure) {
-        let path = try Self.locate(program)
+        // The entry of a host becomes the program, so it has the same process number.
+        let words = host.entry + [host.entry.isEmpty ? program : try Self.locate(program)] + arguments
+        let path = try Self.locate(words[0])
         let inputFile = try Self.memoryFile("input")
         writeAll(Array(input.utf8), to: inputFile.number)
         guard lseek(inputFile.number, 0, SEEK_SET) == 0 else { throw .last("prepare the input of \(program)") }
         let outputFile = try Self.memoryFile("output")
         let errorFile = try Self.memoryFile("errors")
         let streams = (inputFile.number, outputFile.number, mergesErrors ? outputFile.number : errorFile.number)
-        processID = try Self.spawn(path, [program] + arguments, environment.entries, workingDirectory, streams)
+        processID = try Self.spawn(path, words, environment.entries, workingDirectory, streams)
         self.program = program
         self.outputFile = outputFile
         self.errorFile = errorFile
@@ -158,6 +161,22 @@ public final class ChildProcess: Sendable {
         guard let kilobytes = line?.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Int($0) })
         else { throw SystemFailure(operation: "read the memory of process \(processID)", code: EINVAL) }
         return kilobytes * 1024
+    }
+
+    /// The current resident memory; nil if the program has ended.
+    public func memoryBytes() -> Int? {
+        guard let text = try? readFile("/proc/\(processID)/statm", limitBytes: 1 << 12) else { return nil }
+        let fields = String(decoding: text, as: UTF8.self).split(separator: " ")
+        return fields.count > 1 ? Int(fields[1]).map { $0 * Int(getpagesize()) } : nil
+    }
+
+    /// Processor time that its threads have used; nil if the program has ended.
+    public func cpuSeconds() -> Double? {
+        guard let text = try? readFile("/proc/\(processID)/stat", limitBytes: 1 << 12) else { return nil }
+        // The program name, in parentheses, may contain any character.
+        let fields = String(decoding: text, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
+        guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return nil }
+        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
     }
 
     // MARK: Output

@@ -30,6 +30,7 @@ package struct Listener: ~Copyable, Sendable {
 }
 
 package enum Loopback {
+    package static let address = "127.0.0.1"
     /// The backlog: more connections than a test opens at once.
     private static let backlog: Int32 = 128
 
@@ -51,14 +52,17 @@ package enum Loopback {
     }
 
     /// A connection whose calls block at most `limit`.
-    package static func connect(port: UInt16, limit: Duration) throws(SystemFailure) -> Descriptor {
+    /// - Parameter host: an IPv4 address; others than loopback are for hosts of a test.
+    package static func connect(
+        address host: String = address, port: UInt16, limit: Duration
+    ) throws(SystemFailure) -> Descriptor {
         let descriptor = try streamSocket(flags: 0)
         let seconds = Int(limit.wholeMilliseconds / 1000)
         let time = timeval(tv_sec: seconds, tv_usec: Int(limit.wholeMilliseconds % 1000) * 1000)
         setOption(descriptor.number, SOL_SOCKET, SO_RCVTIMEO, time)
         setOption(descriptor.number, SOL_SOCKET, SO_SNDTIMEO, time)
-        guard withAddress(port, { Glibc.connect(descriptor.number, $0, $1) }) == 0 else {
-            throw .last("connect to port \(port)")
+        guard withAddress(at: host, port, { Glibc.connect(descriptor.number, $0, $1) }) == 0 else {
+            throw .last("connect to port \(port) of \(host)")
         }
         return descriptor
     }
@@ -108,12 +112,12 @@ package enum Loopback {
     }
 
     private static func withAddress(
-        _ port: UInt16, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> Int32
+        at host: String = address, _ port: UInt16, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> Int32
     ) -> Int32 {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+        precondition(inet_pton(AF_INET, host, &address.sin_addr) == 1, "\(host) is an IPv4 address")
         return withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 body(__CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_in>.size))

@@ -7,11 +7,14 @@ import Synchronization
 public final class KafkaBroker: Sendable {
     /// 1, 2, 3.
     public let id: Int
+    public let host: TestHost
     let ports: BrokerPorts
+    /// Where the logs of its partitions are.
+    public let dataDirectory: String
     private let distribution: KafkaDistribution
     private let configurationFile: String
     private let logDirectory: String
-    private let heap: String
+    private let java: [String: String]
     private let hasSASL: Bool
     private let startLimit: Duration
     private let process = Mutex<ChildProcess?>(nil)
@@ -25,13 +28,16 @@ public final class KafkaBroker: Sendable {
         id: Int, ports: [BrokerPorts], distribution: KafkaDistribution, options: KafkaOptions, scratch: ScratchDirectory
     ) throws {
         self.id = id
+        host = options.host(of: id)
         self.ports = ports[id - 1]
         self.distribution = distribution
         logDirectory = scratch.path
-        heap = options.nodes == 1 ? "-Xms256m -Xmx1g" : "-Xms128m -Xmx384m"
+        let heap = options.nodes == 1 ? "-Xms256m -Xmx1g" : "-Xms128m -Xmx384m"
+        java = options.hasUsualJava ? ["KAFKA_HEAP_OPTS": heap] : KafkaDistribution.lightJava(heap: heap)
         hasSASL = options.credentials != nil
         startLimit = options.startLimit
-        let properties = options.properties(of: id, in: ports, dataDirectory: "\(scratch.path)/data-\(id)")
+        dataDirectory = options.dataDirectories[id] ?? "\(scratch.path)/data-\(id)"
+        let properties = options.properties(of: id, in: ports, dataDirectory: dataDirectory)
         // Java treats a backslash as the start of an escape.
         let text = properties.sorted { $0.key < $1.key }
             .map {
@@ -46,7 +52,16 @@ public final class KafkaBroker: Sendable {
 
     // MARK: Life
 
+    /// Of its current process, for measurements; nil before the first start.
+    public var current: ChildProcess? { process.withLock { $0 } }
+
     public var isRunning: Bool { process.withLock { $0 }?.isRunning ?? false }
+
+    /// The greatest resident memory of its process.
+    public func peakMemoryBytes() throws -> Int {
+        guard let process = process.withLock({ $0 }) else { throw KafkaTestFault("broker \(id) was never started") }
+        return try process.peakMemoryBytes()
+    }
 
     /// The broker's output since its last start.
     public var log: String { process.withLock { $0 }?.standardOutput ?? "" }
@@ -74,23 +89,25 @@ public final class KafkaBroker: Sendable {
         hadSkippedMarkers.withLock { $0 = hasSkippedMarkers }
         try process.withLock { process in
             guard process?.isRunning != true else { throw KafkaTestFault("broker \(id) is already running") }
-            var environment = KafkaDistribution.lightJava(heap: heap)
+            var environment = java
             // Otherwise the official scripts write their logs into the distribution.
             environment["LOG_DIR"] = logDirectory
             // `hasSkippedMarkers` searches for this output; the official scripts log it in any case.
             environment["KAFKA_LOG_LEVEL"] = "INFO"
             process = try ChildProcess(
                 distribution.script("kafka-server-start.sh"), [configurationFile],
-                environment: .inherited(adding: environment), mergesErrors: true)
+                environment: .inherited(adding: environment), mergesErrors: true, on: host)
         }
     }
 
     func waitUntilReady(togetherWith expected: [Int]) async throws {
         let ids = Set(expected.map(Int32.init))
-        let (ports, hasSASL) = (ports, hasSASL)
+        let (ports, hasSASL, address) = (ports, hasSASL, host.address)
         let deadline = Deadline(after: startLimit)
         while true {
-            let isReady = try await onOwnThread("broker-probe") { Self.answers(ports, hasSASL: hasSASL, with: ids) }
+            let isReady = try await onOwnThread("broker-probe") {
+                Self.answers(ports, at: address, hasSASL: hasSASL, with: ids)
+            }
             // The process is checked afterwards: another program on the same port may have answered.
             guard isRunning else { throw KafkaTestFault("broker \(id) ended while it started: \(lastWords)") }
             if isReady { return }
@@ -103,12 +120,14 @@ public final class KafkaBroker: Sendable {
     }
 
     /// Each listener opens separately. An open port proves little; a response that names leaders is enough.
-    private static func answers(_ ports: BrokerPorts, hasSASL: Bool, with ids: Set<Int32>) -> Bool {
+    private static func answers(
+        _ ports: BrokerPorts, at address: String, hasSASL: Bool, with ids: Set<Int32>
+    ) -> Bool {
         do {
             for port in [ports.internal, ports.client] {
-                guard try ClusterMetadata.ask(port: port).serves(with: ids) else { return false }
+                guard try ClusterMetadata.ask(address: address, port: port).serves(with: ids) else { return false }
             }
-            if hasSASL { _ = try Loopback.connect(port: ports.sasl, limit: .seconds(1)) }
+            if hasSASL { _ = try Loopback.connect(address: address, port: ports.sasl, limit: .seconds(1)) }
             return true
         } catch {
             return false

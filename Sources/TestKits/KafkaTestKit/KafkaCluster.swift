@@ -95,16 +95,16 @@ public final class KafkaCluster: Sendable {
     public var hasSkippedMarkers: Bool { brokers.contains(where: \.hasSkippedMarkers) }
 
     /// For clients; goes through the proxy if there is one.
-    public var bootstrapServers: String { Self.servers(brokers.map(\.ports.advertised)) }
+    public var bootstrapServers: String { servers(\.advertised) }
 
     /// Bypasses the proxy: for tools and checks that must not be counted, held or delayed.
-    public var internalServers: String { Self.servers(brokers.map(\.ports.internal)) }
+    public var internalServers: String { servers(\.internal) }
 
     /// The listener that requires `KafkaOptions.credentials` (SASL_PLAINTEXT, PLAIN); nil without them.
-    public var saslServers: String? { hasSASL ? Self.servers(brokers.map(\.ports.sasl)) : nil }
+    public var saslServers: String? { hasSASL ? servers(\.sasl) : nil }
 
-    private static func servers(_ ports: [UInt16]) -> String {
-        ports.map { "127.0.0.1:\($0)" }.joined(separator: ",")
+    private func servers(_ port: KeyPath<BrokerPorts, UInt16>) -> String {
+        brokers.map { "\($0.host.address):\($0.ports[keyPath: port])" }.joined(separator: ",")
     }
 
     /// Runs a tool of the distribution against this cluster, bypassing the proxy, and returns its output.

@@ -23,6 +23,12 @@ public struct KafkaOptions: Sendable {
     public var hasAccessLists = false
     /// Clients reach the brokers only through `KafkaCluster.proxy`, whose ports the brokers advertise.
     public var throughProxy = false
+    /// Java as the official scripts start it, instead of one that starts quickly and stays slower: for measurements of the broker.
+    public var hasUsualJava = false
+    /// Where the nodes run, in their order; empty: where the test runs. With hosts there is no proxy.
+    public var hosts: [TestHost] = []
+    /// Directories for the data of some nodes, by their ids, such as small disks. Those of other nodes are made.
+    public var dataDirectories: [Int: String] = [:]
     /// One node answers 3 s after its start on an idle machine with two cores; the limit is for a busy machine.
     public var startLimit: Duration = patience * 2
 
@@ -31,6 +37,9 @@ public struct KafkaOptions: Sendable {
     func check() throws {
         guard nodes == 1 || nodes == 3 else {
             throw KafkaTestFault("\(nodes) nodes were requested: use 1 or 3 (two nodes cannot lose one)")
+        }
+        guard hosts.isEmpty || (hosts.count == nodes && !throughProxy) else {
+            throw KafkaTestFault("\(hosts.count) hosts for \(nodes) nodes: there must be one for each, and no proxy")
         }
         let allowed = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
         for text in [credentials?.user, credentials?.password].compactMap({ $0 })
@@ -56,16 +65,19 @@ struct BrokerPorts: Sendable {
 }
 
 extension KafkaOptions {
+    func host(of id: Int) -> TestHost { hosts.isEmpty ? .own : hosts[id - 1] }
+
     /// The properties of one node. KRaft, combined mode.
     func properties(of id: Int, in ports: [BrokerPorts], dataDirectory: String) -> [String: String] {
         let own = ports[id - 1]
+        let address = host(of: id).address
         var listeners: [(name: String, bound: UInt16, advertised: UInt16)] = [
             ("CLIENT", own.client, own.advertised), ("INTERNAL", own.internal, own.internal),
         ]
         if credentials != nil { listeners.append(("SASL", own.sasl, own.sasl)) }
         let bound =
-            listeners.map { "\($0.name)://127.0.0.1:\($0.bound)" } + ["CONTROLLER://127.0.0.1:\(own.controller)"]
-        let voters = ports.indices.map { "\($0 + 1)@127.0.0.1:\(ports[$0].controller)" }
+            listeners.map { "\($0.name)://\(address):\($0.bound)" } + ["CONTROLLER://\(address):\(own.controller)"]
+        let voters = ports.indices.map { "\($0 + 1)@\(host(of: $0 + 1).address):\(ports[$0].controller)" }
         let copies = nodes == 3 ? 3 : 1
         // With two of three in sync, one broker may be killed and acks=all still works.
         let inSync = nodes == 3 ? 2 : 1
@@ -73,7 +85,7 @@ extension KafkaOptions {
             "process.roles": "broker,controller",
             "node.id": "\(id)",
             "listeners": bound.joined(separator: ","),
-            "advertised.listeners": listeners.map { "\($0.name)://127.0.0.1:\($0.advertised)" }.joined(separator: ","),
+            "advertised.listeners": listeners.map { "\($0.name)://\(address):\($0.advertised)" }.joined(separator: ","),
             "listener.security.protocol.map":
                 "CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT",
             "inter.broker.listener.name": "INTERNAL",

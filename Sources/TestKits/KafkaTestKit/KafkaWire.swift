@@ -107,8 +107,10 @@ package struct WireConnection: ~Copyable {
     private var correlationID: Int32 = 0
 
     /// `limit` applies to the connect and to each read and write.
-    package init(port: UInt16, limit: Duration = .seconds(2)) throws(SystemFailure) {
-        descriptor = try Loopback.connect(port: port, limit: limit)
+    package init(
+        address: String = Loopback.address, port: UInt16, limit: Duration = .seconds(2)
+    ) throws(SystemFailure) {
+        descriptor = try Loopback.connect(address: address, port: port, limit: limit)
     }
 
     /// Sends a request with header version 1 and returns the body of the response (without the correlation id).
@@ -171,8 +173,10 @@ package struct ClusterMetadata {
     package var partitions: [Partition]
 
     /// Metadata version 4: the oldest version in Kafka 4 and the newest in librdkafka 2.0.2.
-    package static func ask(port: UInt16, limit: Duration = .seconds(2)) throws -> ClusterMetadata {
-        var connection = try WireConnection(port: port, limit: limit)
+    package static func ask(
+        address: String = Loopback.address, port: UInt16, limit: Duration = .seconds(2)
+    ) throws -> ClusterMetadata {
+        var connection = try WireConnection(address: address, port: port, limit: limit)
         var body = WireWriter()
         // -1: all topics; 0: do not create any.
         body.number(Int32(-1))

@@ -122,7 +122,7 @@ public final class WorkerSimulation {
 
     /// Appends a tick to every partition of the events.
     public func tick(at timestamp: Int64? = nil) throws {
-        let headers = [RecordHeader("type", "tick"), RecordHeader("schema", "tick/1")]
+        let headers = [RecordHeader("schema", "tick/1")]
         for partition in 0..<definition.partitions {
             try feed(partition: partition, key: nil, value: [], headers: headers, timestamp: timestamp)
         }

@@ -45,11 +45,12 @@ public struct JSONWriter {
         assert(!Self.needsEscape(name), "use name(text:) for a name that needs escaping")
         beginName()
         // Reserves space once for all of it.
-        bytes.append(addingCapacity: name.count + 3) { bytes in
-            bytes.append(UInt8(ascii: "\""))
-            for byte in name { bytes.append(byte) }
-            bytes.append(UInt8(ascii: "\""))
-            bytes.append(UInt8(ascii: ":"))
+        append(atMost: name.count + 3) { place in
+            place[0] = UInt8(ascii: "\"")
+            copy(name, to: place + 1)
+            place[name.count + 1] = UInt8(ascii: "\"")
+            place[name.count + 2] = UInt8(ascii: ":")
+            return name.count + 3
         }
     }
 
@@ -90,17 +91,22 @@ public struct JSONWriter {
 
     @usableFromInline mutating func decimal(isNegative: Bool, _ magnitude: UInt64) {
         beginValue()
-        if isNegative { bytes.append(UInt8(ascii: "-")) }
-        // At most 20 digits, the last one first.
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-            var first = digits.count
+        append(atMost: 21) { place in
+            var count = 1
+            var least: UInt64 = 10
+            while magnitude >= least, count < 20 {
+                count += 1
+                least = least &* 10
+            }
+            if isNegative { place[0] = UInt8(ascii: "-") }
+            let sign = isNegative ? 1 : 0
+            // The last digit first.
             var rest = magnitude
-            repeat {
-                first -= 1
-                digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            for digit in stride(from: sign + count - 1, through: sign, by: -1) {
+                place[digit] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
                 rest /= 10
-            } while rest > 0
-            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[first...]))
+            }
+            return sign + count
         }
     }
 
@@ -218,24 +224,41 @@ public struct JSONWriter {
 
     /// Escapes only what JSON demands: quotation mark, backslash, control characters. Everything else stays UTF-8.
     private mutating func quote(_ text: String) {
-        bytes.append(UInt8(ascii: "\""))
         // Nearly always nothing needs escaping, and the text is copied in one piece. `nil` is returned for a string
         // without contiguous bytes (no string made on Linux is).
-        let isCopied = text.utf8.withContiguousStorageIfAvailable { text in
-            guard !Self.needsEscape(text) else { return false }
-            bytes.append(contentsOf: text)
-            return true
-        }
-        if isCopied != true { escape(text.utf8) }
+        if text.utf8.withContiguousStorageIfAvailable({ quote($0) }) != nil { return }
+        bytes.append(UInt8(ascii: "\""))
+        escape(text.utf8)
         bytes.append(UInt8(ascii: "\""))
     }
 
     private mutating func quote(_ text: Span<UInt8>) { text.withUnsafeBufferPointer { quote($0) } }
 
     private mutating func quote(_ text: UnsafeBufferPointer<UInt8>) {
-        bytes.append(UInt8(ascii: "\""))
-        if Self.needsEscape(text) { escape(text) } else { bytes.append(contentsOf: text) }
-        bytes.append(UInt8(ascii: "\""))
+        if Self.needsEscape(text) {
+            bytes.append(UInt8(ascii: "\""))
+            escape(text)
+            bytes.append(UInt8(ascii: "\""))
+        } else {
+            append(atMost: text.count + 2) { place in
+                place[0] = UInt8(ascii: "\"")
+                copy(text, to: place + 1)
+                place[text.count + 1] = UInt8(ascii: "\"")
+                return text.count + 2
+            }
+        }
+    }
+
+    /// Reserves space once, and lets `write` fill it. It returns how many bytes it has written.
+    @inline(__always) private mutating func append(
+        atMost limit: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int
+    ) {
+        bytes.append(addingCapacity: limit) { output in
+            output.withUnsafeMutableBufferPointer { memory, count in
+                guard let start = memory.baseAddress else { return }
+                count += write(start + count)
+            }
+        }
     }
 
     /// Whether any byte needs escaping. Checks eight at a time: names and texts are most of what is written.
@@ -279,4 +302,8 @@ public struct JSONWriter {
             }
         }
     }
+}
+
+@inline(__always) private func copy(_ text: UnsafeBufferPointer<UInt8>, to place: UnsafeMutablePointer<UInt8>) {
+    if let start = text.baseAddress { place.update(from: start, count: text.count) }
 }

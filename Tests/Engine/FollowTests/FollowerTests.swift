@@ -134,7 +134,7 @@ import Testing
                 let batch = OutputBatch()
                 batch.append(
                     topic: 0, partition: 0, timestamp: 300, key: [1], value: Array("young".utf8),
-                    headers: [RecordHeader("type", "row"), RecordHeader("schema", "row/1")])
+                    headers: [RecordHeader("schema", "row/1")])
                 let writer = try memory.openWriter(WriterOptions(name: "test", topics: ["rows"]))
                 _ = try writer.append(batch, by: Deadline(after: .seconds(30)))
             } catch {

@@ -196,7 +196,7 @@ final class Rig {
         for value in values {
             batch.append(
                 topic: topic, partition: partition, timestamp: timestamp, key: Array(value.utf8),
-                value: Array(value.utf8), headers: [RecordHeader("type", "row"), RecordHeader("schema", schema)])
+                value: Array(value.utf8), headers: [RecordHeader("schema", schema)])
         }
         let writer = try memory.openWriter(WriterOptions(name: "test", topics: topics.map(\.name)))
         _ = try writer.append(batch, by: soon)

@@ -52,6 +52,14 @@ import Testing
         #expect(child.lastLines(.max).contains("*** Program crashed"))
     }
 
+    /// The server of Swift's backtraces reads memory that may not exist, and handles the SIGSEGV of that.
+    @Test func `let the handler before get its signal while it runs`() async throws {
+        let child = try probe(3, 7, "null-handled")
+        #expect(try await child.wait(within: .seconds(30)) == .killed(signal: SIGSEGV))
+        #expect(child.lastLines(.max).contains("not blocked"))
+        #expect(try traps(3, 7) == 1)
+    }
+
     @Test func `begin again at another record`() async throws {
         _ = try await end(0, 7, "abort")
         _ = try await end(0, 7, "abort")

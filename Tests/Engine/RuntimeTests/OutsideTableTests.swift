@@ -31,7 +31,9 @@ import WorkerTestKit
         ([RecordHeader("type", "row"), RecordHeader("schema", "row/999999999999999999999")], "schema"),
         ([RecordHeader("type", "row"), RecordHeader("schema", "\u{0}")], "schema"),
         ([RecordHeader("type", "word"), RecordHeader("schema", "word/1")], "type"),
-        ([RecordHeader("type", "tick")], "type"),
+        ([RecordHeader("type", "tick")], "type"), ([RecordHeader("schema", "tick/1")], "schema"),
+        ([RecordHeader("schema", "row/2")], "schema"), ([RecordHeader("schema", "word/1")], "schema"),
+        ([RecordHeader("schema", "row")], "schema"),
     ])
     func `goes on behind what only a table of ours may stop at`(_ headers: [RecordHeader], _ reason: String) throws {
         let bench = try TaskBench(Self.script())

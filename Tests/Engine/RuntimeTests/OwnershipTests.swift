@@ -36,7 +36,8 @@ private final class Counting: LogFaults {
     ) throws -> WorkerSimulation {
         let simulation = try WorkerSimulation(script, processes: processes, faults: faults)
         simulation.showsOwnership = true
-        simulation.commitInterval = .seconds(3_600)
+        // Longer than the lease.
+        simulation.commitInterval = .seconds(6)
         for process in simulation.processes { simulation.start(process) }
         step(simulation, 40)
         return simulation
@@ -103,7 +104,7 @@ private final class Counting: LogFaults {
         #expect(counting.commits == before)
         #expect(try simulation.read("told").isEmpty)
         #expect(held(simulation).isEmpty)
-        step(simulation, 10)
+        step(simulation, 10, of: .milliseconds(200))
         #expect(counting.commits == before + 1)
         #expect(held(simulation).count == 1)
     }

@@ -70,7 +70,7 @@ private func pauseWords(_ outcome: PartitionTask.Outcome) -> String? {
     @Test func `waits before a newer schema, and its clock does not move`() throws {
         let bench = try TaskBench()
         try bench.run("put a 1;wake a 1 200", at: 100)
-        let newer = [RecordHeader("type", "word"), RecordHeader("schema", "word/3")]
+        let newer = [RecordHeader("schema", "word/3")]
         #expect(pauseWords(try bench.handle("tell x", at: 900, headers: newer))?.contains("word/3") == true)
         #expect(bench.pending.isEmpty && !bench.task.isTouched)
         #expect(bench.task.next[0] == NextOffset(1))

@@ -26,15 +26,20 @@ import Testing
         #expect(meaning("word", "word/2") == .known)
         #expect(meaning("word", nil) == .known)
         #expect(meaning("words", "words/1") == .known)
+        #expect(meaning(nil, "word/1") == .known)
+        #expect(meaning(nil, "word/2") == .known)
+        #expect(meaning(nil, "words/1") == .known)
     }
 
     @Test(arguments: ["word/3", "word/10", "word/999999999"])
     func `is newer, and never strange, beyond it`(schema: String) {
-        guard case .newerSchema(let words) = meaning("word", schema) else {
-            Issue.record("\(meaning("word", schema))")
-            return
+        for type in ["word", nil] {
+            guard case .newerSchema(let words) = meaning(type, schema) else {
+                Issue.record("\(meaning(type, schema))")
+                continue
+            }
+            #expect(words.contains(schema) && words.contains("upgrade"))
         }
-        #expect(words.contains(schema) && words.contains("upgrade"))
     }
 
     @Test(arguments: [
@@ -49,13 +54,31 @@ import Testing
         #expect(why.reason == "schema")
     }
 
+    @Test(arguments: [
+        "word", "word/", "word/0", "word/x", "word/1x", "word/-1", "word/1/1", "/1", "", "word1", "word/9999999999",
+        "tick", "tick/", "tick/0", String(repeating: "w", count: 65) + "/1",
+    ])
+    func `is strange when the schema alone has to name the type, and is malformed`(schema: String) {
+        guard case .strange(let why) = meaning(nil, schema) else {
+            Issue.record("\(schema): \(meaning(nil, schema))")
+            return
+        }
+        #expect(why.reason == "schema")
+    }
+
     @Test func `is a tick in the events alone`() {
-        #expect(meaning("tick", "tick/1") == .tick)
-        #expect(meaning("tick", "tick/1", isTable: true) == .unknownType)
+        for type in ["tick", nil] {
+            #expect(meaning(type, "tick/1") == .tick)
+            #expect(meaning(type, "tick/1", isTable: true) == .unknownType)
+        }
+        #expect(meaning(nil, "tick/1", isTable: true, withoutHeader: true) != .tick)
     }
 
     @Test func `is an unknown type for every other`() {
         for type in ["other", "wor", "wordss", "", "Word", "ticks"] { #expect(meaning(type, "x/9") == .unknownType) }
+        for schema in ["other/1", "wor/1", "wordss/2", "Word/1", "ticks/1", "WORD/1"] {
+            #expect(meaning(nil, schema) == .unknownType)
+        }
     }
 
     @Test func `is strange without a type, but where the topic says what that means`() {

@@ -31,8 +31,8 @@ struct Script: Processor {
         definition = WorkerDefinition(
             name: "script", group: "script", events: InputTopic("events", kinds: [.init("word", version: 2)]),
             outputs: [
-                OutputTopic("told", type: "told", schema: "told/1"),
-                OutputTopic("cells", type: "cell", schema: "cell/1"),
+                OutputTopic("told", schema: "told/1"),
+                OutputTopic("cells", schema: "cell/1"),
             ], changelog: "script.changelog", deadLetters: "script.dead-letters", partitions: partitions,
             app: "script/1")
         definition.settledPrefix = UInt8(ascii: "=")

@@ -34,7 +34,7 @@ import Testing
         let cell = try #require(bench.committed.first { $0.topic == Script.cells })
         #expect(
             cell.headers.map { "\($0.name)=\(String(decoding: $0.value ?? [], as: UTF8.self))" } == [
-                "id=cell =a", "type=cell", "schema=cell/1", "app=script/1", "source=events:0:71",
+                "id=cell =a", "schema=cell/1", "app=script/1", "source=events:0:71",
             ])
         #expect(cell.timestamp == 99 && cell.partition == 0)
     }

@@ -112,7 +112,10 @@ struct SimulatedRun {
             let key = Self.keys[Int.random(in: 0..<Self.keys.count, using: &dice)]
             let number = Int.random(in: 1...500, using: &dice)
             let home = Partitioner.partition(of: Array(key.utf8), count: Self.partitions)
-            var headers = [RecordHeader("type", "word"), RecordHeader("schema", "word/1")]
+            // Every second record is like those of builds before 0.2.
+            let isOld = number % 2 == 0
+            let type = RecordHeader("type", "word")
+            var headers = (isOld ? [type] : []) + [RecordHeader("schema", "word/1")]
             let text: String
             switch Int.random(in: 0..<24, using: &dice) {
             case 0..<8: text = "add \(number)"
@@ -123,10 +126,10 @@ struct SimulatedRun {
             case 17: text = "poison"
             case 18: text = "nonsense"
             case 19:
-                headers = [RecordHeader("type", "something-new")]
+                headers = [isOld ? RecordHeader("type", "something-new") : RecordHeader("schema", "something-new/1")]
                 text = "add 1"
             case 20:
-                headers = []
+                headers = isOld ? [] : [RecordHeader("schema", "word")]
                 text = "add 2"
             default:
                 let strays = Int.random(in: 0..<4, using: &dice) == 0

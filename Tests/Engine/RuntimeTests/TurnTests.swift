@@ -56,7 +56,7 @@ import Testing
         let headers = bench.committed.filter { $0.topic == Script.told }.map { sent in
             sent.headers.map { "\($0.name)=\(String(decoding: $0.value ?? [], as: UTF8.self))" }
         }
-        let rest = ["type=told", "schema=told/1", "app=script/1"]
+        let rest = ["schema=told/1", "app=script/1"]
         #expect(
             headers == [
                 ["id=0-0-0"] + rest + ["source=events:0:0"], ["id=0-0-1"] + rest + ["source=events:0:0"],

@@ -56,7 +56,7 @@ private final class ServiceBench: Sendable {
             batch.append(
                 topic: 0, partition: Partitioner.partition(of: key, count: 4), timestamp: WallClock.milliseconds(),
                 key: key, value: Array("add \(number)".utf8),
-                headers: [RecordHeader("type", "word"), RecordHeader("schema", schema)])
+                headers: [RecordHeader("schema", schema)])
         }
         _ = try writer.append(batch, by: Deadline(after: .seconds(1)))
         fed.withLock { $0 += Int64(count) }

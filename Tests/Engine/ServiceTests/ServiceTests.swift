@@ -81,6 +81,13 @@ import Testing
         #expect(probe.output.hasSuffix("stop worker\nstop announcement\n"))
     }
 
+    @Test func `ends a part that no other part needs while it stops the others`() async throws {
+        let probe = try ProbeProcess("alone", stopDeadlineMilliseconds: 4000)
+        _ = try await probe.waitUntilReady()
+        probe.signal(SIGTERM)
+        #expect(try await probe.exitCode(within: .seconds(8)) == 0)
+    }
+
     @Test func `is not ready but live while it stops`() async throws {
         let probe = try ProbeProcess("never", stopDeadlineMilliseconds: 4000)
         let port = try await probe.waitUntilReady()

@@ -32,6 +32,31 @@ import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `is opened together with others, each with its own contents or fault`(_ kind: StoreKind) throws {
+        let place = try Place(kind)
+        for partition: Int32 in 0..<9 {
+            let store = try place.stores.open(partition)
+            try store.write([("key", "\(partition)")])
+            try store.close()
+        }
+        let held = try place.stores.open(4)
+        let opened = place.stores.open(all: Array(0..<9))
+        #expect(opened.count == 9)
+        for (partition, result) in opened {
+            guard case .success(let store) = result else {
+                #expect(partition == 4)
+                continue
+            }
+            #expect(try store.value("key") == "\(partition)")
+            try store.close()
+        }
+        guard case .failure(let fault) = opened[4] else { throw StoreFault(.system, "opened twice") }
+        #expect(fault.cause == .locked)
+        try held.close()
+        #expect(place.stores.open(all: []).isEmpty)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `applies the changes of a write in their order`(_ kind: StoreKind) throws {
         let store = try Place(kind).stores.open(0)
         try store.write([("key", "1"), ("key", nil), ("key", "2"), ("other", "1"), ("other", nil)])

@@ -29,8 +29,8 @@ public struct Ledger: Processor, Sendable {
             name: "ledger", group: "\(prefix)ledger",
             events: InputTopic("\(prefix)events", kinds: [.init("word", version: 1)]),
             outputs: [
-                OutputTopic("\(prefix)told", type: "told", schema: "told/1"),
-                OutputTopic("\(prefix)totals", type: "total", schema: "total/1"),
+                OutputTopic("\(prefix)told", schema: "told/1"),
+                OutputTopic("\(prefix)totals", schema: "total/1"),
             ],
             changelog: "\(prefix)ledger.changelog", deadLetters: "\(prefix)ledger.dead-letters",
             partitions: partitions, app: "ledger/1")

@@ -28,7 +28,7 @@ public struct LedgerCheck {
                 id: record.headers["id"] ?? "", key: record.keyText, text: Self.withoutRow(record.valueText),
                 timestamp: record.timestamp, source: record.headers["source"] ?? "")
         }
-        for record in records where record.headerNames != ["id", "type", "schema", "app", "rules", "source"] {
+        for record in records where record.headerNames != ["id", "schema", "app", "source"] {
             wrong.append("\(what): headers of \(record.headers["id"] ?? "?"): \(record.headerNames)")
         }
         guard found != expected else { return }
@@ -91,7 +91,7 @@ public struct LedgerCheck {
             if record.headers["id"] == "\(partition)-\(words[2])-\(record.keyText.dropFirst())",
                 topic.hasSuffix("events"),
                 record.headers["source"] == "\(topic):\(partition):\(words[2])", "\(record.timestamp)" == words[3],
-                record.headerNames == ["id", "type", "schema", "app", "rules", "source"]
+                record.headerNames == ["id", "schema", "app", "source"]
             {
                 continue
             }

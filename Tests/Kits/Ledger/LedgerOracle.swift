@@ -107,13 +107,21 @@ struct LedgerOracle {
                 tell(key, "woken \(accounts[key]!.fired) at \(due) sum \(accounts[key]!.sum)", due)
                 if accounts[key]!.fired % 4 != 0 { accounts[key]!.wake = due + 100 }
             }
-            let type = event.headers["type"]
+            let schema = event.headers["schema"]?.split(separator: "/").map(String.init) ?? []
+            // Builds before 0.2 wrote the type into a header of its own.
+            let type = event.headers["type"] ?? schema.first
             if type == "tick" || (type != nil && type != "word") { continue }
             let words = event.valueText.split(separator: " ").map(String.init)
             let number = words.count > 1 ? Int(words[1])! : 0
             let key = event.keyText
             var reason: String?
-            if type == nil { reason = "no_type" } else if event.key == nil { reason = "no_key" }
+            if type == nil {
+                reason = "no_type"
+            } else if schema.count == 1 {
+                reason = "schema"
+            } else if event.key == nil {
+                reason = "no_key"
+            }
             if let reason {
                 letters.append([source, reason, key, event.valueText])
                 continue

@@ -69,7 +69,7 @@ public struct PromotionStage {
         try live.feed(
             partition: Partitioner.partition(of: record.key, count: StoreRun.partitions), key: record.key,
             value: record.value,
-            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+            headers: [RecordHeader("schema", "notification/1")],
             timestamp: record.timestamp)
     }
 

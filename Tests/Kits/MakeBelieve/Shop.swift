@@ -40,7 +40,7 @@ public final class Shop {
     public func feed(_ key: [UInt8], _ value: [UInt8]?, at timestamp: Int64) throws {
         try simulation.feed(
             partition: Partitioner.partition(of: key, count: Self.partitions), key: key, value: value,
-            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+            headers: [RecordHeader("schema", "notification/1")],
             timestamp: timestamp)
     }
 

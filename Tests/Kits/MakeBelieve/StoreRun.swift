@@ -52,7 +52,7 @@ public final class StoreRun {
         try simulation.feed(
             partition: Partitioner.partition(of: record.key, count: Self.partitions), key: record.key,
             value: record.value,
-            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+            headers: [RecordHeader("schema", "notification/1")],
             timestamp: record.timestamp)
     }
 

@@ -1,6 +1,6 @@
 // Identities that the cells of any input must meet.
 
-public struct PlainIdentities {
+public struct PlainIdentities: Sendable {
     /// The sum of the cells of all chains.
     public private(set) var cells: [String: PlainCell] = [:]
 

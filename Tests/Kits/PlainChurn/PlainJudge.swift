@@ -1,6 +1,6 @@
 // Compares the topics that a churn worker has written with what the plain metrics compute from its input.
 
-public struct PlainJudge {
+public struct PlainJudge: Sendable {
     private struct Chain: Hashable, Comparable {
         let partition: Int32
         let id: String

@@ -15,7 +15,20 @@ func runProbe(_ arguments: [String]) -> ExitCode {
     }
 }
 
+/// A handler like Swift's: it must be able to get its signal while it runs.
+private func handleSegmentationFaults() {
+    var action = sigaction()
+    action.sa_flags = SA_NODEFER | SA_ONSTACK
+    action.__sigaction_handler.sa_handler = { number in
+        var blocked = sigset_t()
+        pthread_sigmask(SIG_BLOCK, nil, &blocked)
+        printData(sigismember(&blocked, number) == 0 ? "not blocked" : "blocked")
+    }
+    sigaction(SIGSEGV, &action, nil)
+}
+
 private func trap(_ path: String, _ topic: UInt32, _ offset: Int64, _ way: String) -> ExitCode {
+    if way == "null-handled" { handleSegmentationFaults() }
     do throws(SystemFailure) { try CrashNotes.install() } catch { return say(error) }
     let worker = WorkerThread.start("works") {
         let notes = try CrashNotes(path: path)
@@ -42,7 +55,7 @@ private func end(_ way: String) {
     case "array-index":
         let empty = [UInt8](repeating: 0, count: Int(getpid()) & 0)
         exit(Int32(empty[Int(getpid())]))
-    case "null": UnsafeMutablePointer<Int>(bitPattern: UInt(getpid()) & 0xff8 | 8)!.pointee = 1
+    case "null", "null-handled": UnsafeMutablePointer<Int>(bitPattern: UInt(getpid()) & 0xff8 | 8)!.pointee = 1
     case "abort": abort()
     case "overflow": exit(Int32(truncatingIfNeeded: descend(1)))
     case "fpe": raise(SIGFPE)

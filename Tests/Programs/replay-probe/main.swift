@@ -38,7 +38,7 @@ for _ in 0..<3000 {
     timestamp += Int64(dice.next() % 20)
     try simulation.feed(
         partition: 0, key: key, value: Array(text.utf8),
-        headers: [RecordHeader("type", "word"), RecordHeader("schema", "word/1")], timestamp: timestamp)
+        headers: [RecordHeader("schema", "word/1")], timestamp: timestamp)
 }
 simulation.start(simulation.processes[0])
 guard try simulation.runToEnd() else { fatalError("no progress: \(simulation.processes[0].troubles)") }

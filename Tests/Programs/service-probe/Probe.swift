@@ -4,7 +4,7 @@
 //
 // quick: stops at once. slow: takes 400 ms. never: does not stop. unclean: its stop throws. fail: fails after SIGHUP.
 // ends: returns after SIGHUP. over: requests its own end after SIGHUP. refuse: cannot start. stuck: its start never returns.
-// taken: needs something that another process holds.
+// taken: needs something that another process holds. alone: its stop waits for a part that is stopped after it, but that nobody needs.
 //
 // Standard output tells the test what happens, one line each: "listens PORT", "reload", "stop WORKER".
 
@@ -49,6 +49,7 @@ final class Worker: ServicePart {
         switch behaviour {
         case "slow": pause(for: .milliseconds(400))
         case "never": ended.wait()
+        case "alone": hangUp.wait()
         case "unclean": throw ProbeFault(description: "the last commit was refused")
         default: break
         }
@@ -67,6 +68,13 @@ func runProbe(_ arguments: [String]) -> ExitCode {
     let admin = AdminServer(listen: listen, health: health, metrics: metrics, logger: logger)
     let hangUp = Latch()
     var parts: [any ServicePart] = [admin, Announcement(admin), Worker(arguments[1], hangUp: hangUp)]
+    if arguments[1] == "alone" {
+        let loop = ThreadPart("loop", isAlone: true) { stop in
+            stop.wait()
+            hangUp.open()
+        }
+        parts.insert(loop, at: 0)
+    }
     if arguments[1] == "ends" { parts.append(ThreadPart("loop") { _ in hangUp.wait() }) }
     var configuration = Service.Configuration()
     configuration.stopDeadline = .milliseconds(milliseconds)

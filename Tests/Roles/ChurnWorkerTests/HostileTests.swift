@@ -99,7 +99,7 @@ private let limitBytes = 256 << 10
         for key in strangeKeys { try shop.feed(key, good, at: d(0)) }
         try shop.simulation.feed(
             partition: 0, key: nil, value: good,
-            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")], timestamp: d(0))
+            headers: [RecordHeader("schema", "notification/1")], timestamp: d(0))
         try shop.tell(start())
         let letters = try shop.letters()
         #expect(letters.count { $0 == "json" } == unreadable.count)

@@ -87,7 +87,7 @@ private final class TickerRig: Sendable {
         try await waitUntil("a tick") { try rig.ticks(of: 1).count == 1 }
         let expected = TickerRig.Tick(
             partition: 1, timestamp: TickerRig.start, value: #"{"v":1,"tick":1000000}"#,
-            headers: ["id=tick-1-1000000", "type=tick", "schema=tick/1", "app=perennial/test"])
+            headers: ["id=tick-1-1000000", "schema=tick/1", "app=perennial/test"])
         #expect(try rig.ticks(of: 1) == [expected])
         #expect(
             String(decoding: rig.metrics.exposition(), as: UTF8.self)

@@ -287,7 +287,7 @@ final class SenderBench {
         let batch = OutputBatch()
         batch.append(
             topic: topic, partition: partition, timestamp: timestamp ?? clock.now, key: Array(key.utf8), value: value,
-            headers: [RecordHeader("type", type), RecordHeader("schema", schema)])
+            headers: [RecordHeader("schema", schema)])
         _ = try writer.append(batch, by: Deadline(after: .seconds(1)))
     }
 

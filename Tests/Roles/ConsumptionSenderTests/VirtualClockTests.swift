@@ -84,7 +84,7 @@ private final class Duo {
     }
 
     private static func headers(_ type: String) -> [RecordHeader] {
-        [RecordHeader("type", type), RecordHeader("schema", "\(type)/1")]
+        [RecordHeader("schema", "\(type)/1")]
     }
 
     /// One step each of the worker, its restorer and the sender, for this many milliseconds.

@@ -29,8 +29,8 @@ final class RefundRun {
     static let partitions: Int32 = 3
     static let names = Names(prefix: TopicPrefix("refunds")!, environment: .production)
     private static let headers = [
-        [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")], [],
-        [RecordHeader("type", "consumption-attempt"), RecordHeader("schema", "consumption-attempt/1")],
+        [RecordHeader("schema", "notification/1")], [],
+        [RecordHeader("schema", "consumption-attempt/1")],
     ]
 
     let simulation: WorkerSimulation

@@ -65,7 +65,7 @@ extension Shop {
         try simulation.feed(
             input: Self.attempts, partition: Self.partition(of: id), key: Array(id.utf8), value: value,
             headers: [
-                RecordHeader("type", "consumption-attempt"), RecordHeader("schema", "consumption-attempt/1"),
+                RecordHeader("schema", "consumption-attempt/1")
             ], timestamp: instant)
     }
 

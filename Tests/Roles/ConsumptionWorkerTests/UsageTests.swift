@@ -82,7 +82,8 @@ private let asked = d(10)
     @Test(arguments: [
         [RecordHeader("type", "usage"), RecordHeader("schema", "usage/2")], [RecordHeader("schema", "usage/99")],
         [RecordHeader("type", "weather")], [RecordHeader("schema", "weather/1")], [RecordHeader("type", "tick")],
-        [RecordHeader("schema", "usage/x")],
+        [RecordHeader("schema", "usage/x")], [RecordHeader("schema", "usage")], [RecordHeader("schema", "")],
+        [RecordHeader("schema", "tick/1")],
     ])
     func `of another schema or type never pauses the partition`(_ headers: [RecordHeader]) throws {
         let shop = try Shop()

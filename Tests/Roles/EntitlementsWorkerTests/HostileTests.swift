@@ -33,7 +33,7 @@ private final class Target {
     func feed(_ value: [UInt8]?, key: [UInt8]? = Array("2000".utf8)) throws {
         try run.feed(
             partition: 0, key: key, value: value,
-            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")],
+            headers: [RecordHeader("schema", "notification/1")],
             timestamp: Self.now)
     }
 

@@ -128,6 +128,29 @@ extension JSONValue {
         try stage.expectWhole()
     }
 
+    @Test func `writes in the form of this build what a build before 0.2 has left`() throws {
+        let stage = try Stage()
+        try stage.run(Stage.replay, .old)
+        let topic = stage.names.topic(.entitlements)
+        let some = try #require(stage.live.read(topic).first)
+        let left = OutputBatch()
+        left.append(
+            topic: 0, partition: 0, timestamp: 5, key: Array("left".utf8), value: some.value,
+            headers: [
+                RecordHeader("id", "0-1-0"), RecordHeader("type", "entitlement"),
+                RecordHeader("schema", "entitlement/1"), RecordHeader("app", "perennial/0.1.0"),
+                RecordHeader("rules", "abc"), RecordHeader("source", "t:0:1"),
+            ])
+        let deadline = Deadline(after: .seconds(1))
+        _ = try stage.live.log.openWriter(WriterOptions(name: "0.1.0", topics: [topic])).append(left, by: deadline)
+        let counts = try stage.promote(Stage.replay)
+        #expect(counts.removed == 1)
+        let tombstone = try #require(stage.live.read(topic).last { $0.keyText == "left" })
+        #expect(tombstone.value == nil && tombstone.header("id") != "0-1-0")
+        #expect(tombstone.headers.map(\.name) == ["id", "schema", "app", "source"])
+        #expect(tombstone.header("schema") == "entitlement/1" && tombstone.header("app") == "perennial/0.1.0+abc")
+    }
+
     @Test(arguments: 0..<7)
     func `that ends at one of its steps ends right the next time`(step: Int) throws {
         let whole = try Stage()

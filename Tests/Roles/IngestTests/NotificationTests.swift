@@ -23,8 +23,8 @@ import Testing
         #expect(record.timestamp == Apple.now)
         #expect(
             record.headers == [
-                RecordHeader("id", "u-1"), RecordHeader("type", "notification"),
-                RecordHeader("schema", "notification/1"), RecordHeader("app", "perennial/test"),
+                RecordHeader("id", "u-1"), RecordHeader("schema", "notification/1"),
+                RecordHeader("app", "perennial/test"),
             ])
         let value = String(decoding: record.value, as: UTF8.self)
         #expect(value.contains(#""notificationType":"TEST""#) && value.contains(#""source":"push""#))

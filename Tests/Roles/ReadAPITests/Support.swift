@@ -218,12 +218,13 @@ final class Rig {
         static func cell(_ cell: Cell, rules: String? = nil) -> Write {
             Write(
                 topic: .cells, key: cell.key, value: cell.json,
-                headers: rules.map { Rig.headers(.cells) + [RecordHeader("rules", $0)] }, partition: cell.partition)
+                headers: rules.map { Rig.headers(.cells) + [RecordHeader("app", "perennial/0.2.0+\($0)")] },
+                partition: cell.partition)
         }
     }
 
     static func headers(_ topic: FollowedTopic, schema: String? = nil) -> [RecordHeader] {
-        [RecordHeader("type", topic.type.rawValue), RecordHeader("schema", schema ?? topic.type.schema)]
+        [RecordHeader("schema", schema ?? topic.type.schema)]
     }
 
     func batch(_ writes: [Write]) -> OutputBatch {

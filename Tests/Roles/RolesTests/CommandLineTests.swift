@@ -274,7 +274,7 @@ private func expectPage(_ name: String, from first: String, to last: String, has
 
     @Test func `marks commands that are to come`() {
         let table = SettingsHelp(commands: ["check"])
-        #expect(table.markdown.contains("| check; to come: topics |"))
+        #expect(table.markdown.contains("| check; to come: topics, size |"))
         #expect(!SettingsHelp(commands: CommandName.allCases.map(\.rawValue)).markdown.contains("to come"))
     }
 }

@@ -57,16 +57,18 @@ final class DiffDesk {
         _ = try writer.append(batch, by: Deadline(after: .seconds(60)))
     }
 
-    /// A record caused by the notification at this offset of its partition.
+    /// A record caused by the notification at this offset of its partition. Live records have the headers of builds before
+    /// 0.2: a comparison looks at values.
     private func output(
         _ topic: String, _ id: TopicID, _ key: String, _ value: String?, from source: Int64, _ partition: Int32,
         schema: String?, at time: Int64
     ) throws {
         let type = Self.types[id] ?? ""
+        let old = [RecordHeader("type", type), RecordHeader("rules", "0123456789abcdef")]
         try write(
             topic, partition, key, value,
-            [
-                RecordHeader("type", type), RecordHeader("schema", schema ?? "\(type)/1"),
+            (topic == names.topic(id) ? old : []) + [
+                RecordHeader("schema", schema ?? "\(type)/1"),
                 RecordHeader("source", "\(names.topic(.notifications)):\(partition):\(source)"),
             ], at: time)
     }

@@ -112,7 +112,7 @@ final class InspectDesk {
     ) throws {
         try simulation.feed(
             partition: partition, key: Array(key.utf8), value: Array(value.utf8),
-            headers: [RecordHeader("type", type), RecordHeader("schema", schema)], timestamp: time)
+            headers: [RecordHeader("schema", schema)], timestamp: time)
     }
 
     /// Moves the clock of every partition to this time, and lets the worker process everything.

@@ -115,7 +115,7 @@ import WorkerTestKit
             batch.append(
                 topic: 0, partition: RefundDesk.partition(of: "2000000000000001"), timestamp: at("2026-11-22"),
                 key: Array("2000000000000001".utf8), value: Array(value.utf8),
-                headers: [RecordHeader("type", "consumption"), RecordHeader("schema", schema)])
+                headers: [RecordHeader("schema", schema)])
         }
         _ = try writer.append(batch, by: Deadline(after: .seconds(30)))
         let answer = desk.inspect(["2000000000000001"])

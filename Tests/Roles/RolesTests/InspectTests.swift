@@ -295,7 +295,7 @@ import WorkerTestKit
             batch.append(
                 topic: 0, partition: home, timestamp: at("2026-10-12"), key: Array(key.utf8),
                 value: Array("{\"v\":\(version)}".utf8),
-                headers: [RecordHeader("type", type), RecordHeader("schema", "\(type)/\(version)")])
+                headers: [RecordHeader("schema", "\(type)/\(version)")])
             _ = try writer.append(batch, by: Deadline(after: .seconds(30)))
             let answer = try desk.inspect(arguments)
             #expect(answer.code == .done)

@@ -53,7 +53,7 @@ final class MetricsDesk {
         let batch = OutputBatch()
         batch.append(
             topic: 0, partition: partition, timestamp: asOf, key: Array(key.utf8), value: value.map { Array($0.utf8) },
-            headers: [RecordHeader("type", "churn-cell"), RecordHeader("schema", "churn-cell/\(version)")]
+            headers: [RecordHeader("schema", "churn-cell/\(version)")]
                 + (rules.map { [RecordHeader("rules", $0)] } ?? []))
         _ = try writer.append(batch, by: Deadline(after: .seconds(60)))
     }

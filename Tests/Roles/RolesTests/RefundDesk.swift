@@ -50,7 +50,7 @@ final class RefundDesk {
         try simulation.feed(
             input: input, partition: Self.partition(of: key), key: Array(key.utf8),
             value: Array(value.replacing("'", with: "\"").utf8),
-            headers: [RecordHeader("type", type), RecordHeader("schema", "\(type)/1")], timestamp: time)
+            headers: [RecordHeader("schema", "\(type)/1")], timestamp: time)
         try work()
     }
 

@@ -124,17 +124,21 @@ struct PartitionMove {
         return record
     }
 
-    /// Adds headers of the source record. An `id` must be unique in a topic, so this one gets a suffix.
+    /// Adds headers of the source record, as this build writes them. An `id` must be unique in a topic, so this one gets
+    /// a suffix. The schema is that of the output.
     private func add(_ records: [PromotedRecord], as source: KeptRecord, to outputs: OutputBatch) {
         for record in records {
             outputs.begin(
                 topic: record.output, partition: record.partition ?? partition, timestamp: source.timestamp)
-            for header in source.headers {
-                guard header.isNamed(HeaderName.id), let id = header.value else {
-                    outputs.header(Self.isOfType(header) ? typed(header, record.output) : header)
-                    continue
+            for header in AppHeader.joined(source.headers) {
+                if header.isNamed(HeaderName.type) { continue }
+                if header.isNamed(HeaderName.id), let id = header.value {
+                    outputs.header(RecordHeader(HeaderName.id, id + Array("-e\(epoch + 1)".utf8)))
+                } else if header.isNamed(HeaderName.schema) {
+                    outputs.header(RecordHeader(HeaderName.schema, promotion.live.outputs[record.output].schema))
+                } else {
+                    outputs.header(header)
                 }
-                outputs.header(RecordHeader(HeaderName.id, id + Array("-e\(epoch + 1)".utf8)))
             }
             let (key, value) = (record.key, record.value)
             if let value {
@@ -143,16 +147,6 @@ struct PartitionMove {
                 outputs.end(key: key.span, value: nil)
             }
         }
-    }
-
-    /// These headers identify the kind of a record, and differ between outputs.
-    private static func isOfType(_ header: RecordHeader) -> Bool {
-        header.isNamed(HeaderName.type) || header.isNamed(HeaderName.schema)
-    }
-
-    private func typed(_ header: RecordHeader, _ output: Int) -> RecordHeader {
-        let topic = promotion.live.outputs[output]
-        return RecordHeader(header.name, header.isNamed(HeaderName.type) ? topic.type : topic.schema)
     }
 
     private func moveState(

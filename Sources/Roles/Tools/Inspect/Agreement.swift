@@ -25,7 +25,7 @@ struct PublishedValue: Sendable, Equatable {
         self.bytes = bytes
         offset = record.offset
         var rules: String?
-        if let header = record.header(HeaderName.rules) {
+        if let header = record.rules {
             rules = header.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         }
         self.rules = rules

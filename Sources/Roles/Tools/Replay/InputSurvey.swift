@@ -80,7 +80,7 @@ final class InputSurvey {
         return open.isEmpty ? counts : nil
     }
 
-    /// The headers `app` and `rules` of the last record in these spans; nil: there is no record.
+    /// The program and the rules of the last record in these spans; nil: there is no record.
     func lastHeaders(
         _ starts: [TopicPartition: NextOffset], to ends: [TopicPartition: NextOffset], until patience: Deadline
     ) throws(ToolFault) -> (app: String, rules: String?)? {
@@ -95,14 +95,11 @@ final class InputSurvey {
             {
                 try reader.poll(into: batch, limit: 1000, wait: .milliseconds(100))
                 for index in 0..<batch.count {
-                    let headers = batch[index].headers
-                    func text(_ name: StaticString) -> String? {
-                        headers.last { $0.isNamed(name) }?.value.map { String(decoding: $0, as: UTF8.self) }
-                    }
-                    guard let app = text(HeaderName.app), batch[index].timestamp >= last?.timestamp ?? .min else {
+                    let record = batch[index]
+                    guard let program = text(record.program), record.timestamp >= last?.timestamp ?? .min else {
                         continue
                     }
-                    last = (batch[index].timestamp, app, text(HeaderName.rules))
+                    last = (record.timestamp, program, text(record.rules))
                 }
             }
         } catch {
@@ -142,3 +139,5 @@ final class InputSurvey {
 extension ToolFault {
     init(_ fault: LogFault) { self.init(.gaveUp, fault.words) }
 }
+
+private func text(_ bytes: Span<UInt8>?) -> String? { bytes?.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }

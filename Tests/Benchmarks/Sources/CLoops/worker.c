@@ -105,17 +105,15 @@ static int send_bytes(
 }
 
 static rd_kafka_headers_t *make_headers(
-    const struct sender *sender, const char *type, const char *id, int32_t partition, int64_t offset) {
+    const struct sender *sender, const char *schema, const char *id, int32_t partition, int64_t offset) {
     const bench_worker_work *work = sender->work;
-    char source[160], schema[64];
+    char source[160], app[64];
     int source_count = snprintf(source, sizeof source, "%s:%d:%lld", work->input, (int)partition, (long long)offset);
-    int schema_count = snprintf(schema, sizeof schema, "%s/1", type);
+    int app_count = snprintf(app, sizeof app, "perennial/1.0.0+%s", work->rules);
     rd_kafka_headers_t *headers = rd_kafka_headers_new(8);
     rd_kafka_header_add(headers, "id", 2, id, -1);
-    rd_kafka_header_add(headers, "type", 4, type, -1);
-    rd_kafka_header_add(headers, "schema", 6, schema, schema_count);
-    rd_kafka_header_add(headers, "app", 3, "perennial/1.0.0", 15);
-    rd_kafka_header_add(headers, "rules", 5, work->rules, -1);
+    rd_kafka_header_add(headers, "schema", 6, schema, -1);
+    rd_kafka_header_add(headers, "app", 3, app, app_count);
     rd_kafka_header_add(headers, "source", 6, source, source_count);
     return headers;
 }
@@ -129,7 +127,7 @@ static int send_all(struct sender *sender, const rd_kafka_message_t *message) {
         const bench_worker_output *output = &work->outputs[index];
         char id[48];
         snprintf(id, sizeof id, "%d-%lld-%d", (int)message->partition, (long long)message->offset, index);
-        rd_kafka_headers_t *headers = make_headers(sender, output->type, id, message->partition, message->offset);
+        rd_kafka_headers_t *headers = make_headers(sender, output->schema, id, message->partition, message->offset);
         int32_t partition = output->is_elsewhere ? (int32_t)(message->offset % work->partitions) : message->partition;
         if (send_bytes(sender, sender->outputs[index], partition, timestamp, output->key, output->value, headers)) return 1;
     }
@@ -147,7 +145,7 @@ static int settle(struct sender *sender, const int64_t *next, const char *touche
         while (!touched[p]);
         char id[64];
         snprintf(id, sizeof id, "%d-%lld-%016llx", (int)p, (long long)next[p], (unsigned long long)n);
-        rd_kafka_headers_t *headers = make_headers(sender, output->type, id, p, next[p]);
+        rd_kafka_headers_t *headers = make_headers(sender, output->schema, id, p, next[p]);
         if (send_bytes(sender, sender->settled, p, 0, output->key, output->value, headers)) return 1;
         if (send_bytes(sender, sender->changelog, p, 0, work->settled_state.key, work->settled_state.value, NULL)) return 1;
     }

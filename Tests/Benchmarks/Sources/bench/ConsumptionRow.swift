@@ -24,6 +24,40 @@ func measureConsumption(_ report: inout Report) async throws {
     try await measureAnswers(&report)
 }
 
+/// All requests, in topics of their own.
+private func decide(_ bootstrap: String, _ prefix: String) async throws -> RunFigures {
+    let names = refundNames(prefix)
+    try await onThread {
+        let log = KafkaLog(ClientProperties(bootstrapServers: bootstrap))
+        try log.create(refundTopics(names), by: Deadline(after: .seconds(30)))
+        try refundFeed.fill(log, names, requests: requests)
+    }
+    let figures = try await measureRun(["worker-refunds", bootstrap, prefix, "\(requests)"])
+    guard figures["told"] >= Double(2 * requests) else { throw NotInTime("a decision of each", limit: .zero) }
+    return figures
+}
+
+/// CPU microseconds of a decision, the second of two runs.
+func measureDecisionTime() async throws -> Double {
+    let bootstrap = try await requireKafka()
+    var microseconds = Double.nan
+    for round in 0...1 {
+        let prefix = "bench-decision-\(getpid())-\(round)"
+        microseconds = try await decide(bootstrap, prefix)["cpu"] / Double(requests)
+        try await deleteTopics(refundTopics(refundNames(prefix)).map(\.name), bootstrap)
+    }
+    return microseconds
+}
+
+/// CPU microseconds of an answer, of one run.
+func measureAnswerTime() async throws -> Double {
+    let server = try await RefundServer()
+    let figures = try await measureRun(["worker-answers", server.files.directory, "\(answers)"])
+    try await server.stop()
+    guard figures["told"] == Double(3 * answers) else { throw NotInTime("one `sent` of each", limit: .zero) }
+    return figures["cpu"] / Double(answers)
+}
+
 private func measureDecisions(_ report: inout Report) async throws {
     let bootstrap = try await requireKafka()
     var (worker, counting, wall, cycles): ([Double], [Double], [Double], [Double]) = ([], [], [], [])
@@ -31,15 +65,8 @@ private func measureDecisions(_ report: inout Report) async throws {
     // The first round warms the broker's caches.
     for round in 0...rounds {
         let prefix = "bench-consumption-\(getpid())-\(round)"
-        let names = refundNames(prefix)
-        let topics = refundTopics(names)
-        try await onThread {
-            let log = KafkaLog(ClientProperties(bootstrapServers: bootstrap))
-            try log.create(topics, by: Deadline(after: .seconds(30)))
-            try refundFeed.fill(log, names, requests: requests)
-        }
-        let figures = try await measureRun(["worker-refunds", bootstrap, prefix, "\(requests)"])
-        guard figures["told"] >= Double(2 * requests) else { throw NotInTime("a decision of each", limit: .zero) }
+        let (names, topics) = (refundNames(prefix), refundTopics(refundNames(prefix)))
+        let figures = try await decide(bootstrap, prefix)
         var counted = 0.0
         for topic in [names.topic(.notifications), names.topic(.usage)] {
             counted += try await measureLoop(["worker-count-c", bootstrap, topic, "\(requests)"])

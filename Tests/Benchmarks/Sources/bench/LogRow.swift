@@ -21,8 +21,7 @@ private let rounds = 7
 private let reach = 1.05
 
 private let headers = [
-    RecordHeader("id", "0123456789abcdef"), RecordHeader("type", "entitlement"),
-    RecordHeader("schema", "entitlement/1"),
+    RecordHeader("id", "0123456789abcdef"), RecordHeader("schema", "entitlement/1"),
     RecordHeader("source", "appstore.production.notifications:0:0"), RecordHeader("app", "perennial/1"),
 ]
 

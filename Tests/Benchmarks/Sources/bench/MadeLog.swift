@@ -205,7 +205,7 @@ private final class MadeSession: LogSession {
         self.source = source
         records = MadeRecords(
             keyBytes: Notifications.key.count, valueBytes: source.limitBytes,
-            headers: [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")])
+            headers: [RecordHeader("schema", "notification/1")])
     }
 
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) -> SessionEvent {

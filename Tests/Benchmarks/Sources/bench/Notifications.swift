@@ -44,8 +44,8 @@ struct Notifications {
     /// When the twelfth period ends, unless another end is given.
     static let usualEnd: Int64 = 1_771_000_000_000
     static let headers = EncodedHeaders([
-        RecordHeader("id", "6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21"), RecordHeader("type", "notification"),
-        RecordHeader("schema", "notification/1"), RecordHeader("app", "perennial/1.0.0"),
+        RecordHeader("id", "6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21"), RecordHeader("schema", "notification/1"),
+        RecordHeader("app", "perennial/1.0.0"),
     ])
     static let key = Array("2000000000000000".utf8)
     /// The last digits are the subscription's number.

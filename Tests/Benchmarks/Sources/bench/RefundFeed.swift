@@ -28,13 +28,12 @@ struct RefundFeed: Sendable {
 
     private static let headers: [Topic: EncodedHeaders] = [
         .usage: EncodedHeaders([
-            RecordHeader("id", "6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21"), RecordHeader("type", "usage"),
-            RecordHeader("schema", "usage/1"),
+            RecordHeader("id", "6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21"), RecordHeader("schema", "usage/1"),
             RecordHeader("app", "perennial/1.0.0"),
         ]),
         .notifications: EncodedHeaders([
-            RecordHeader("id", "6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21"), RecordHeader("type", "notification"),
-            RecordHeader("schema", "notification/1"), RecordHeader("app", "perennial/1.0.0"),
+            RecordHeader("id", "6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21"), RecordHeader("schema", "notification/1"),
+            RecordHeader("app", "perennial/1.0.0"),
         ]),
     ]
 

@@ -80,6 +80,9 @@ struct Row: Sendable {
             measure: measureIngest),
         Row(name: "api", summary: "the read API over kept connections, per core of its process", measure: measureAPI),
         Row(
+            name: "sizing", summary: "the figures of perennial size, each beside the one that it uses",
+            measure: measureSizing),
+        Row(
             name: "overload", summary: "twice the capacity of ingest, and what is left of it", measure: measureOverload),
     ]
 }

@@ -45,7 +45,7 @@ private func setSizes(
 ) throws {
     func output(_ index: Int, key: Int, value: Int, isElsewhere: Bool = false) -> bench_worker_output {
         bench_worker_output(
-            topic: cString(definition.outputs[index].topic), type: cString(definition.outputs[index].type),
+            topic: cString(definition.outputs[index].topic), schema: cString(definition.outputs[index].schema),
             key: Int64(key), value: Int64(value), is_elsewhere: isElsewhere ? 1 : 0)
     }
     func entry(key: Int, value: Int, timers: Int) -> bench_worker_bytes {

@@ -70,7 +70,7 @@ private final class Trickle: Sendable {
             let handle = try producer.topic(topic)
             _ = try producer.partitionCounts(by: Deadline(after: .seconds(10)))
             var notifications = Notifications(end: end)
-            let headers = [RecordHeader("type", "notification"), RecordHeader("schema", "notification/1")]
+            let headers = [RecordHeader("schema", "notification/1")]
             let start = ContinuousClock.now
             var n = 0
             while !isOver.isOpen {

@@ -25,7 +25,7 @@ final class CellFold {
     init(_ rules: CellRules?) { self.rules = rules }
 
     func add(_ record: borrowing RecordView) {
-        if let rules { hasOtherRules = rules.differ(from: record.header(HeaderName.rules)) }
+        if let rules { hasOtherRules = rules.differ(from: record.rules) }
         clock = max(clock ?? record.timestamp, record.timestamp)
         guard let key = record.copyOfKey() else { return unreadable += 1 }
         guard let value = record.value else {

@@ -25,10 +25,10 @@ int64_t bench_store_put(const char *path, int64_t cache_bytes, int64_t keys, int
 /// if a value differs from the one that was put.
 int64_t bench_store_get(const char *path, int64_t cache_bytes, int64_t keys, int64_t value_bytes);
 
-/// A topic, the header `type` of its records, and their sizes in bytes.
+/// A topic, the header `schema` of its records, and their sizes in bytes.
 typedef struct {
     const char *topic;
-    const char *type;
+    const char *schema;
     int64_t key, value;
     /// The record goes to any partition, not to that of the input record.
     int32_t is_elsewhere;

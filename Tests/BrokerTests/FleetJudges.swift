@@ -1,0 +1,103 @@
+// Judges of a fleet: what the consumption worker said, and what the processes needed.
+
+import JSON
+import KafkaTestKit
+import PlainChurn
+import Platform
+import Synchronization
+import Testing
+
+/// Judges refund requests of the past. Apple's twelve hours are over when they come, so each has one fate: it is recorded as
+/// requested and as expired, once, and nothing is decided or sent.
+struct ExpiredJudge: Sendable {
+    /// One record of the topic `consumption`.
+    struct Line: Sendable {
+        let id: String
+        let kind: String
+    }
+
+    private let requests: Set<String>
+
+    /// - Parameters:
+    ///   - truth: the lines of the simulator.
+    ///   - began: before the first notification was posted.
+    init(truth: [[UInt8]], began: Int64) throws {
+        requests = Set(try truth.compactMap { try RefundTruth($0) }.filter { $0.deadline < began }.map(\.uuid))
+    }
+
+    init(requests: Set<String>) { self.requests = requests }
+
+    var count: Int { requests.count }
+
+    /// Empty: nothing is wrong.
+    func wrong(_ lines: [Line]) -> [String] {
+        let kinds = Dictionary(grouping: lines, by: \.id).mapValues { $0.map(\.kind).filter { $0 != "outcome" } }
+        return requests.sorted().compactMap { id in
+            kinds[id] == ["requested", "expired"] ? nil : "\(id): \(kinds[id] ?? []), not requested and expired once"
+        }
+    }
+}
+
+/// All notifications that were ever stored, read once at the end: there are too many to keep.
+struct HeardNotifications: Sendable {
+    var judge: PlainJudge
+    var uuids: Set<String> = []
+    var count = 0
+
+    static func all(_ installation: Installation, zone: String, within limit: Duration) async throws -> Self {
+        let heard = Mutex(HeardNotifications(judge: PlainJudge(zone: zone)))
+        _ = try await installation.broker.read(installation.topic("notifications"), within: limit) { record in
+            let whole = WholeRecord(record)
+            heard.withLock { heard in
+                heard.judge.hear(
+                    partition: whole.partition, timestamp: whole.timestamp ?? 0, key: whole.key, value: whole.value)
+                guard whole.header("type") != "tick", let id = whole.header("id") else { return }
+                heard.uuids.insert(id)
+                heard.count += 1
+            }
+        }
+        return heard.withLock { $0 }
+    }
+}
+
+extension Installation {
+    func consumptionLines(within limit: Duration) async throws -> (lines: [ExpiredJudge.Line], repeats: Int) {
+        let records = try await read("consumption", within: limit)
+        let ids = records.compactMap { $0.header("id") }
+        let lines = try records.map { record in
+            let json = try JSONValue.read(record.value)
+            return ExpiredJudge.Line(id: json["id"]?.string ?? "", kind: json["kind"]?.string ?? "")
+        }
+        return (lines, records.count - Set(ids).count)
+    }
+}
+
+/// What the processes may need.
+enum FleetLimits {
+    /// A worker has at most this much besides `state.cache.bytes` (docs/operate/run-workers.md).
+    static let besidesCache = 100 << 20
+    /// Until caches and buffers are full.
+    static let warmUp = 60.0
+    /// In shorter runs the state still grows towards the size of its cache.
+    static let secondsToJudgeGrowth = 600
+    /// Of the pace that was asked for, from the end of the warm-up to the last notification.
+    static let leastPace = 0.8
+
+    /// Empty: nothing is wrong.
+    static func faults(of meter: FleetMeter, workers: [String], judgesGrowth: Bool) -> [String] {
+        var faults: [String] = []
+        for name in workers where meter.most(name) > ManyCrew.cacheBytes + besidesCache {
+            faults.append("\(name) had \(meter.most(name) >> 20) MiB resident, more than its cache and 100 MiB")
+        }
+        for name in workers + ["ingest"] where judgesGrowth {
+            guard let growth = meter.growth(name, after: warmUp) else {
+                faults.append("\(name) was not measured")
+                continue
+            }
+            if !FleetMeter.isFlat(growth) {
+                faults.append("\(name) grew from \(growth.early >> 20) to \(growth.late >> 20) MiB")
+            }
+        }
+        return faults
+    }
+}
