@@ -67,9 +67,12 @@ struct Course: ~Copyable {
 
     private mutating func addRows(_ purchases: UnsafeMutableBufferPointer<Purchase>) {
         guard let start = purchases.baseAddress else { return }
-        for place in purchases.indices {
-            let terms = history.terms(of: purchases[place])
-            rows.append(Row(start + place, terms.meaning) { rules.product(of: terms, history.texts)?.period })
+        for place in 0..<purchases.count {
+            let terms = Int(purchases[place].terms)
+            rows.append(
+                Row(start + place, history.terms[terms].meaning) {
+                    rules.product(of: history.terms[terms], history.texts)?.period
+                })
         }
     }
 

@@ -92,21 +92,29 @@ public struct JSONWriter {
     @usableFromInline mutating func decimal(isNegative: Bool, _ magnitude: UInt64) {
         beginValue()
         append(atMost: 21) { place in
-            var count = 1
-            var least: UInt64 = 10
-            while magnitude >= least, count < 20 {
+            var count = isNegative ? 2 : 1
+            var rest = magnitude
+            while rest >= 10_000 {
+                rest /= 10_000
+                count += 4
+            }
+            while rest >= 10 {
+                rest /= 10
                 count += 1
-                least = least &* 10
             }
             if isNegative { place[0] = UInt8(ascii: "-") }
-            let sign = isNegative ? 1 : 0
-            // The last digit first.
-            var rest = magnitude
-            for digit in stride(from: sign + count - 1, through: sign, by: -1) {
-                place[digit] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-                rest /= 10
+            // Two digits at a time, the last ones first.
+            rest = magnitude
+            var digit = count - 1
+            while rest >= 10 {
+                let pair = UInt8(truncatingIfNeeded: rest % 100)
+                rest /= 100
+                place[digit] = UInt8(ascii: "0") + pair % 10
+                place[digit - 1] = UInt8(ascii: "0") + pair / 10
+                digit -= 2
             }
-            return sign + count
+            if rest > 0 || magnitude == 0 { place[digit] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest) }
+            return count
         }
     }
 
