@@ -127,10 +127,7 @@ public final class Turn {
         return true
     }
 
-    /// The header `id` of the next output, for records that also contain it in their value.
-    public var nextID: String { String(decoding: idPrefix, as: UTF8.self) + String(emitted) }
-
-    /// The same as bytes, at the end of others.
+    /// The header `id` of the next output, at the end of other bytes, for records that also contain it in their value.
     public func appendNextID(to bytes: inout [UInt8]) {
         bytes.append(contentsOf: idPrefix)
         appendDecimal(Int64(emitted), to: &bytes)
