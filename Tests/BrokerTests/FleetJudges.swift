@@ -38,6 +38,9 @@ struct ExpiredJudge: Sendable {
     }
 }
 
+/// Ingest writes ticks among the notifications, to move the clocks of the workers.
+func namesTick(_ schema: String?) -> Bool { schema?.hasPrefix("tick/") ?? false }
+
 /// All notifications that were ever stored, read once at the end: there are too many to keep.
 struct HeardNotifications: Sendable {
     var judge: PlainJudge
@@ -51,7 +54,7 @@ struct HeardNotifications: Sendable {
             heard.withLock { heard in
                 heard.judge.hear(
                     partition: whole.partition, timestamp: whole.timestamp ?? 0, key: whole.key, value: whole.value)
-                guard whole.header("type") != "tick", let id = whole.header("id") else { return }
+                guard !namesTick(whole.header("schema")), let id = whole.header("id") else { return }
                 heard.uuids.insert(id)
                 heard.count += 1
             }

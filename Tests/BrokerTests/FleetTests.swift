@@ -158,6 +158,14 @@ extension RealBroker {
         #expect(judge.wrong(kinds.map { ExpiredJudge.Line(id: "r", kind: $0) }).count == wrong)
     }
 
+    @Test(
+        arguments: [
+            ("tick/1", true), ("tick/2", true), ("notification/1", false), ("ticket/1", false), (nil, false),
+        ] as [(String?, Bool)])
+    func `know a tick by its schema`(_ schema: String?, _ expected: Bool) {
+        #expect(namesTick(schema) == expected)
+    }
+
     @Test func `miss a notification that was answered and is not there`() async throws {
         let store = MakeBelieveStore(scratch: try ScratchDirectory("store"), telling: [], program: nil)
         let line = #"{"notificationUUID":"u","sha256":"s","status":200,"expected":"accepted","verdict":"accepted"}"#

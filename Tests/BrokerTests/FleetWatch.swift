@@ -103,7 +103,8 @@ final class FleetWatch: Sendable {
         let (topic, now, partition) = (record.topic, WallClock.milliseconds(), record.partition)
         if topic == input {
             let (offset, time) = (record.offset, record.timestamp ?? now)
-            let isTick = record.headers.contains { $0.name == "type" && $0.value == Array("tick".utf8) }
+            let schema = record.headers.first { $0.name == "schema" }?.value
+            let isTick = namesTick(schema.map { String(decoding: $0, as: UTF8.self) })
             notes.withLock { notes in
                 notes.waits.published(partition, offset: offset, at: time)
                 if !isTick { notes.published[time / 1_000, default: 0] += 1 }
