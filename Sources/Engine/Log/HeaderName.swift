@@ -28,7 +28,8 @@ public enum HeaderName {
     @inlinable public static var firstTimestamp: StaticString { "first-timestamp" }
     /// In a row of a table that was moved to its right partition: where it was.
     @inlinable public static var rerouted: StaticString { "rerouted" }
-    /// Only read: builds before 0.2 wrote the name of the type here, too.
+    /// Builds before 0.2 wrote the name of the type here, too. It is read for ever; only attempts still have it, for workers
+    /// of 0.1 during an upgrade.
     @inlinable public static var type: StaticString { "type" }
     /// Only read: builds before 0.2 wrote the rules here, and not into `app`.
     @inlinable public static var rules: StaticString { "rules" }

@@ -70,12 +70,16 @@ final class AttemptWriter {
     private var batch: OutputBatch {
         let batch = OutputBatch()
         let type = RecordType.consumptionAttempt
+        // Version 0.1 finds the type only in the header `type`, and may read these rows during an upgrade: the next owner of
+        // the partition can be a worker that is not upgraded yet. Version 0.3 can leave the header out.
+        let older = [RecordHeader(HeaderName.type, type.rawValue)]
         for row in unwritten {
             batch.append(
                 topic: 0, partition: row.name.partition, timestamp: row.attempt.at, key: row.originalTransactionId,
                 value: row.attempt.value,
                 headers: RecordHeader.all(
-                    id: "\(row.name.id)-\(row.attempt.number)-\(row.attempt.at)", schema: type.schema, app: app))
+                    id: "\(row.name.id)-\(row.attempt.number)-\(row.attempt.at)", schema: type.schema, app: app)
+                    + older)
         }
         return batch
     }

@@ -299,6 +299,27 @@ final class SenderBench {
 
     /// Rows of attempts, in the order of the log.
     func rows(partition: Int32 = 0) throws -> [Attempt] {
+        var found: [Attempt] = []
+        try eachRow(of: partition) { record in
+            var json = JSONDocument()
+            guard let value = record.value else { return }
+            try json.read(value)
+            if let row = Attempt(json) { found.append(row) }
+        }
+        return found
+    }
+
+    /// Rows that name their type in a header of its own.
+    func countOfTypedRows(partition: Int32 = 0) throws -> Int {
+        let kind = RecordKind("consumption-attempt", version: 1)
+        var count = 0
+        try eachRow(of: partition) { record in
+            if let type = record.header(HeaderName.type), kind.isType(type) { count += 1 }
+        }
+        return count
+    }
+
+    private func eachRow(of partition: Int32, _ body: (borrowing RecordView) throws -> Void) throws {
         let topic = Self.names.topic(.consumptionAttempts)
         let reader = try log.openReader(ReaderOptions(name: "onlooker", group: "onlooker", topics: [topic]))
         let deadline = Deadline(after: .seconds(5))
@@ -306,18 +327,11 @@ final class SenderBench {
         let place = TopicPartition(topic, partition)
         let end = try reader.ends(.committed, of: [place], by: deadline)[place]!
         try reader.read(from: try reader.beginnings(of: [place], by: deadline))
-        var found: [Attempt] = []
         let batch = RecordBatch()
         while (reader.position(of: place) ?? NextOffset(0)) < end {
             try reader.poll(into: batch, limit: 1000, wait: .zero)
-            for index in 0..<batch.count {
-                var json = JSONDocument()
-                guard let value = batch[index].value else { continue }
-                try json.read(value)
-                if let row = Attempt(json) { found.append(row) }
-            }
+            for index in 0..<batch.count { try body(batch[index]) }
         }
-        return found
     }
 
     /// Writes what the worker would write for a row, so that the sender learns of it.

@@ -29,6 +29,17 @@ import Testing
         #expect(bench.metric(#"perennial_consumption_attempts_total{result="sent"}"#) == "1")
     }
 
+    @Test func `names the type of its rows as a worker of 0.1 needs it, because one may read them during an upgrade`()
+        throws
+    {
+        let bench = try SenderBench()
+        try bench.decide("1")
+        bench.run(for: .seconds(5))
+        let rows = try bench.rows()
+        #expect(rows.count == 1)
+        #expect(try bench.countOfTypedRows() == rows.count)
+    }
+
     @Test func `sends to V1 what only V1 takes`() throws {
         let bench = try SenderBench()
         try bench.tell(.decided, "1") { $0.facts = Array(#"{"bundleId":"b","advancedCommerce":true}"#.utf8) }
