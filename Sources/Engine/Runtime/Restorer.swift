@@ -62,8 +62,8 @@ package final class Restorer: Sendable {
                 definition, log: log, name: name, memory: memory, wallClock: wallClock, remaining: remaining))
     }
 
-    /// Opens what the first order needs, and knows the leaders of all partitions. Without it the first order does so,
-    /// and a worker that starts waits for it. A fault is no harm: the first order meets it again.
+    /// Opens what the first order needs, so that a worker that starts does not wait for it. A fault is no harm: the first
+    /// order meets it again. Takes about a second at most, because orders and a stop wait for it.
     package func prepare() { work.withLock { $0.prepare() } }
 
     func restore(_ order: RestoreOrder) { _ = words.post(.order(order)) }
@@ -97,6 +97,7 @@ package final class Restorer: Sendable {
 /// The restorer's own side, used by one thread.
 private struct RestoreWork: ~Copyable {
     private static let patience: Duration = .seconds(10)
+    private static let patienceOfPreparation: Duration = .seconds(1)
     /// The end of a partition ends no poll, and what follows a clean stop has no records at all.
     private static let longestPoll: Duration = .milliseconds(10)
 
@@ -107,6 +108,8 @@ private struct RestoreWork: ~Copyable {
     private let wallClock: @Sendable () -> Int64
     private let remaining: @Sendable (Int64) -> Void
     private var reader: (any LogReader)?
+    /// The changelog of this reader was seen to be compacted.
+    private var isChecked = false
     private let batch = RecordBatch()
     /// Orders that are not started yet.
     private var waiting: [RestoreOrder] = []
@@ -177,20 +180,26 @@ private struct RestoreWork: ~Copyable {
 
     mutating func prepare() {
         do throws(LogFault) {
-            let reader = try openReader()
-            let topics = [definition.changelog] + definition.inputs.map(\.topic)
-            let partitions = topics.flatMap { topic in (0..<definition.partitions).map { TopicPartition(topic, $0) } }
-            let deadline = Deadline(after: Self.patience)
-            _ = try reader.ends(.all, of: partitions, by: deadline)
-            _ = try reader.beginnings(of: partitions, by: deadline)
+            // It connects while the topic is looked at. It asks about no partition: one without a leader, even of another
+            // process, would make everybody wait.
+            if reader == nil { _ = try makeReader() }
+            try requireCompaction(by: Deadline(after: Self.patienceOfPreparation))
+            isChecked = true
         } catch {
-            dropReader()
+            // The reader is kept. The first order asks again.
         }
     }
 
     private mutating func openReader() throws(LogFault) -> any LogReader {
+        if !isChecked {
+            try requireCompaction(by: Deadline(after: Self.patience))
+            isChecked = true
+        }
         if let reader { return reader }
-        try requireCompaction()
+        return try makeReader()
+    }
+
+    private mutating func makeReader() throws(LogFault) -> any LogReader {
         var options = ReaderOptions(name: name, group: definition.group, topics: [definition.changelog])
         options.readsAhead = true
         options.readAheadBytes = memory.restoreReadAheadBytes
@@ -203,11 +212,11 @@ private struct RestoreWork: ~Copyable {
     }
 
     /// Without compaction each restore would lack the keys that have not been written for a long time.
-    private func requireCompaction() throws(LogFault) {
+    private func requireCompaction(by deadline: Deadline) throws(LogFault) {
         let name = definition.changelog
         let shape: TopicShape?
         do throws(LogFault) {
-            shape = try log.topics([name], by: Deadline(after: Self.patience))[name]
+            shape = try log.topics([name], by: deadline)[name]
         } catch {
             guard error.cause == .forbidden else { throw error }
             throw LogFault(
@@ -232,6 +241,7 @@ private struct RestoreWork: ~Copyable {
         batch.removeAll()
         reader?.close(by: Deadline(after: Self.patience))
         reader = nil
+        isChecked = false
     }
 
     private func read(_ reader: any LogReader) throws(LogFault) {

@@ -275,7 +275,7 @@ public final class WorkerService: ServicePart {
     }
 
     private func restore() {
-        restorer.prepare()
+        if !restorerMayEnd.isOpen { restorer.prepare() }
         while !restorerMayEnd.isOpen { restorer.step(wait: .milliseconds(100)) }
         restorer.close(by: stopDeadline.withLock { $0 })
     }

@@ -25,7 +25,11 @@ final class RestoreBench {
     /// The offset of the next record.
     private(set) var end: Int64 = 0
 
-    init(faults: (any LogFaults)? = nil, format: UInt8 = 3, oldest: UInt8 = 2) throws {
+    /// - Parameter shown: what the restorer gets instead of the log.
+    init(
+        faults: (any LogFaults)? = nil, format: UInt8 = 3, oldest: UInt8 = 2,
+        shown: (MemoryLog) -> any RecordLog = { $0 }
+    ) throws {
         log = MemoryLog(clock: clock, faults: faults)
         var definition = script.definition
         definition.stateFormat = format
@@ -37,7 +41,7 @@ final class RestoreBench {
         writer = try log.openWriter(WriterOptions(name: "writer", topics: topics))
         let (clock, heard) = (clock, heard)
         restorer = Restorer(
-            definition, log: log, name: "restorer", wallClock: { clock.now },
+            definition, log: shown(log), name: "restorer", wallClock: { clock.now },
             remaining: { left in heard.remaining.withLock { $0.append(left) } })
     }
 
