@@ -109,7 +109,7 @@ private func append(_ told: [Told], _ names: Names, _ bootstrap: String) throws 
             topic: isUsage ? 1 : 0, partition: Partitioner.partition(of: one.key, count: workerPartitions),
             timestamp: one.at, key: one.key, value: one.value,
             headers: [
-                RecordHeader("id", one.id), RecordHeader("type", type), RecordHeader("schema", "\(type)/1"),
+                RecordHeader("id", one.id), RecordHeader("schema", "\(type)/1"),
                 RecordHeader("app", "perennial/0.2.0"),
             ])
         guard batch.count == 1000 || number == told.count - 1 else { continue }

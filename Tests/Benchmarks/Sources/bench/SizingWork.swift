@@ -115,7 +115,7 @@ private func send(_ count: Int, from first: Int, perSecond: Int, _ stage: Sizing
         _ = try producer.partitionCounts(by: Deadline(after: .seconds(10)))
         var notifications = Notifications(end: WallClock.milliseconds())
         let headers = [
-            RecordHeader("id", "6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21"), RecordHeader("type", "notification"),
+            RecordHeader("id", "6a1d2a57-5c64-4b1f-9c1c-0e4a3b8d7f21"),
             RecordHeader("schema", "notification/1"), RecordHeader("app", "perennial/0.2.0"),
         ]
         let start = ContinuousClock.now
