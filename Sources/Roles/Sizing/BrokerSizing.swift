@@ -13,6 +13,12 @@ public struct BrokerSizing: Sendable {
     /// Of each broker's process. The memory that the system uses to keep files at hand is not counted.
     public let memoryBytes: Double
     public let diskBytes: Double
+
+    /// Our choice: more cores than that are seldom given to a broker.
+    static let mostCores = 16.0
+
+    /// More brokers than copies should share the work.
+    public var areTooFew: Bool { coresOfEach > Self.mostCores }
 }
 
 struct BrokerFormulas {

@@ -9,7 +9,7 @@ public struct Installation: Sendable {
         /// Subscriptions that are paid now.
         public var subscribers: Int
         public var renewalsADay: Double
-        /// Subscriptions that have ended. What is known of them is kept.
+        /// Subscriptions that will have ended after the years of the installation. What is known of them is kept.
         public var churned: Double
         /// One-time purchases. Each is kept like a subscription.
         public var purchasesADay: Double = 0
@@ -52,7 +52,7 @@ public struct Installation: Sendable {
     public let customers: Customers
     public let decisions: Decisions
 
-    /// The longest and the shortest period that Apple sells, in days.
+    /// The shortest period that Apple sells, in days.
     static let shortestPeriod = 7.0
     static let greatestCount = 1e8
     static let greatestCopies = 10
@@ -69,23 +69,28 @@ public struct Installation: Sendable {
 
     private static func faults(_ customers: Customers) -> [String] {
         var faults: [String] = []
-        func check(_ name: String, _ value: Double, from least: Double, to most: Double) {
+        func check(_ name: String, _ option: String, _ value: Double, from least: Double, to most: Double) {
             // A comparison with NaN is false.
             guard value >= least, value <= most else {
-                return faults.append("\(name) must be a number from \(plain(least)) to \(plain(most))")
+                return faults.append("\(name) must be a number from \(plain(least)) to \(plain(most)) (\(option))")
             }
         }
-        check("the subscribers", Double(customers.subscribers), from: 1, to: greatestCount)
-        check("the churned subscribers", customers.churned, from: 0, to: 100 * greatestCount)
-        check("the renewals a day", customers.renewalsADay, from: 1e-6, to: greatestCount)
-        check("the purchases a day", customers.purchasesADay, from: 0, to: greatestCount)
-        check("the refund requests a day", customers.refundRequestsADay, from: 0, to: greatestCount)
-        check("the usage records a day", customers.usageRecordsADay, from: 0, to: greatestCount)
-        check("the questions a second", customers.questionsASecond, from: 0, to: 1e6)
-        check("the kinds", Double(customers.kinds), from: 1, to: 1e6)
+        check("the subscribers", "--subscribers", Double(customers.subscribers), from: 1, to: greatestCount)
+        check(
+            "the churned subscribers", "--churned, or --churn-a-month and --years", customers.churned, from: 0,
+            to: 100 * greatestCount)
+        check("the renewals a day", "--renewals-a-day", customers.renewalsADay, from: 1e-6, to: greatestCount)
+        check("the purchases a day", "--purchases-a-day", customers.purchasesADay, from: 0, to: greatestCount)
+        check(
+            "the refund requests a day", "--refund-requests-a-day", customers.refundRequestsADay, from: 0,
+            to: greatestCount)
+        check("the usage records a day", "--usage-a-day", customers.usageRecordsADay, from: 0, to: greatestCount)
+        check("the questions a second", "--questions-a-second", customers.questionsASecond, from: 0, to: 1e6)
+        check("the kinds", "--kinds", Double(customers.kinds), from: 1, to: 1e6)
         guard faults.isEmpty else { return faults }
         let most = Double(customers.subscribers) / shortestPeriod
-        if customers.renewalsADay > most {
+        // Shares of plans may add up to a little more than 100 %, as numbers of a computer do.
+        if customers.renewalsADay > most * 1.000_001 {
             faults.append(
                 "\(plain(customers.renewalsADay)) renewals a day are too many for \(customers.subscribers) subscribers: Apple's shortest "
                     + "period is a week, so these renew at most \(plain(most)) times a day")
@@ -101,24 +106,30 @@ public struct Installation: Sendable {
 
     private static func faults(_ decisions: Decisions) -> [String] {
         var faults: [String] = []
-        func check(_ name: String, _ value: Double, from least: Double, to most: Double) {
+        func check(_ name: String, _ option: String, _ value: Double, from least: Double, to most: Double) {
             guard value >= least, value <= most else {
-                return faults.append("\(name) must be a number from \(plain(least)) to \(plain(most))")
+                return faults.append("\(name) must be a number from \(plain(least)) to \(plain(most)) (\(option))")
             }
         }
-        check("the years", Double(decisions.years), from: 1, to: Double(greatestYears))
-        check("the peak factor", decisions.peakFactor, from: 1, to: 1000)
-        check("the interval of ticks in seconds", decisions.tickSeconds, from: 0.1, to: 3600)
-        check("the partitions", Double(decisions.plan.partitions), from: 1, to: 10_000)
-        check("the copies of a topic", Double(decisions.plan.replicationFactor), from: 1, to: Double(greatestCopies))
-        check("the threads of a worker", Double(decisions.workerThreads), from: 1, to: 256)
-        check("the cache of a worker", decisions.stateCacheBytes, from: 1, to: 1e13)
-        check("the buffer of ingest", decisions.ingestBufferedBytes, from: 1, to: 1e13)
+        check("the years", "--years", Double(decisions.years), from: 1, to: Double(greatestYears))
+        check("the peak factor", "--peak", decisions.peakFactor, from: 1, to: 1000)
+        check("the interval of ticks in seconds", "tick.interval.ms", decisions.tickSeconds, from: 0.1, to: 3600)
+        check("the partitions", "partitions", Double(decisions.plan.partitions), from: 1, to: 10_000)
+        check(
+            "the copies of a topic", "topics.replication.factor", Double(decisions.plan.replicationFactor), from: 1,
+            to: Double(greatestCopies))
+        check("the threads of a worker", "worker.threads", Double(decisions.workerThreads), from: 1, to: 256)
+        check("the cache of a worker", "state.cache.bytes", decisions.stateCacheBytes, from: 1, to: 1e13)
+        check("the buffer of ingest", "ingest.max.buffered.bytes", decisions.ingestBufferedBytes, from: 1, to: 1e13)
         if let bytes = decisions.notificationBytes {
-            check("the bytes of a notification", bytes, from: 200, to: Double(TopicPlan.limitBatchBytes))
+            check(
+                "the bytes of a notification", "--notification-bytes", bytes, from: 200,
+                to: Double(TopicPlan.limitBatchBytes))
         }
         if let bytes = decisions.signedBytes {
-            check("the bytes of a signed payload", bytes, from: 200, to: Double(TopicPlan.limitBatchBytes))
+            check(
+                "the bytes of a signed payload", "--signed-bytes", bytes, from: 200,
+                to: Double(TopicPlan.limitBatchBytes))
         }
         if decisions.signedBytes != nil, !decisions.archivesSignedPayloads {
             faults.append("signed payloads are not archived (archive.signed.payloads=false), so they have no size")

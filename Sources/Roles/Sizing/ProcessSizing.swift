@@ -36,7 +36,7 @@ struct ProcessFormulas {
     let rates: Rates
     let topics: TopicFormulas
     /// Threads of all processes of each worker, once they are known.
-    var workerThreads: [Double] = []
+    var workerThreads: [(worker: WorkerName, threads: Double)] = []
 
     /// What a worker has besides `state.cache.bytes`: docs/operate/run-workers.md promises it, and tests hold the promise.
     static let workerMemoryBesides = Double(128 << 20)
@@ -54,8 +54,7 @@ struct ProcessFormulas {
     ///   - threads: of all processes.
     ///   - factor: 1: on average.
     func workload(of worker: WorkerName, threads: Double, at factor: Double) -> Double {
-        let more = worker == .consumption ? perSecond(rates.usage + rates.refundRequests * 2, at: factor) : 0
-        let read = perSecond(rates.notifications, even: rates.ticks, at: factor) + more
+        let read = self.read(by: worker, at: factor)
         let commits = min(read, threads * figures[.commitsASecond])
         let (perCommit, perRecord) = Self.names(of: worker)
         var microseconds = commits * figures[perCommit] + read * figures[perRecord]
@@ -69,9 +68,15 @@ struct ProcessFormulas {
 
     /// Of all workers together.
     func commits(at factor: Double) -> Double {
-        let more = perSecond(rates.usage + rates.refundRequests * 2, at: factor)
-        let read = perSecond(rates.notifications, even: rates.ticks, at: factor) + more
-        return workerThreads.reduce(0) { $0 + min(read, $1 * figures[.commitsASecond]) }
+        workerThreads.reduce(0) {
+            $0 + min(read(by: $1.worker, at: factor), $1.threads * figures[.commitsASecond])
+        }
+    }
+
+    /// Records a second. Only the consumption worker reads usage and attempts.
+    private func read(by worker: WorkerName, at factor: Double) -> Double {
+        let more = worker == .consumption ? perSecond(rates.usage + rates.refundRequests * 2, at: factor) : 0
+        return perSecond(rates.notifications, even: rates.ticks, at: factor) + more
     }
 
     private static func names(of worker: WorkerName) -> (commit: FigureName, record: FigureName) {
@@ -124,10 +129,12 @@ struct ProcessFormulas {
     ) -> (processes: [ProcessSizing], formulas: ProcessFormulas) {
         var formulas = ProcessFormulas(installation: installation, figures: figures, rates: rates, topics: topics)
         var found: [SizedRole: ProcessSizing] = [:]
-        for role in SizedRole.allCases where role.worker != nil {
+        for role in SizedRole.allCases {
+            guard let worker = role.worker else { continue }
             let process = formulas.processes(of: role)
             found[role] = process
-            formulas.workerThreads.append(Double(process.processes * installation.decisions.workerThreads))
+            let threads = Double(process.processes * installation.decisions.workerThreads)
+            formulas.workerThreads.append((worker, threads))
         }
         for role in SizedRole.allCases where role.worker == nil { found[role] = formulas.processes(of: role) }
         return (SizedRole.allCases.compactMap { found[$0] }, formulas)
@@ -181,6 +188,6 @@ struct ProcessFormulas {
         }
     }
 
-    /// The topics that the read API keeps on its disk. Cells of churn are in its memory.
-    static let followed: [TopicID] = [.entitlements, .entitlementEvents, .accounts, .consumption]
+    /// The topics that the read API keeps on its disk. It has the cells of churn in its memory, too.
+    static let followed: [TopicID] = [.entitlements, .entitlementEvents, .accounts, .consumption, .churnCells]
 }

@@ -25,6 +25,11 @@ public struct Sizing: Sendable {
         }
     }
 
+    /// Days and kinds of churn that the read API adds up in its memory, at most.
+    public var cellsInMemory: Double {
+        Double(installation.customers.kinds) * Installation.daysInYear * Double(installation.decisions.years)
+    }
+
     /// Sums that tables end with.
     public var bytesADay: Double { topics.reduce(0) { $0 + $1.bytesADay } }
     public var keptBytes: Double { topics.reduce(0) { $0 + $1.keptBytes } }

@@ -91,7 +91,12 @@ private func repositoryFile(_ path: String) -> String {
             (["--subscribers", "-5"], "--subscribers must be a whole number"),
             (["--subscribers", "many"], "--subscribers must be a whole number of at most 15 digits, not \"many\""),
             (["--subscribers", "1.5"], "--subscribers must be a whole number"),
-            (["--subscribers", "200000000"], "the subscribers must be"),
+            (["--subscribers", "200000000"], "the subscribers must be a number from 1 to 100000000 (--subscribers)"),
+            (
+                ["--subscribers", "100000000", "--churn-a-month", "100", "--years", "30"],
+                "(--churned, or --churn-a-month and --years)"
+            ),
+            (["--subscribers", "70", "--questions-a-second", "2000000"], "(--questions-a-second)"),
             (["--subscribers", "99999999999999999999"], "at most 15 digits"),
             (["--subscribers", "70", "--renewals-a-day", "nan"], "--renewals-a-day must be a number"),
             (["--subscribers", "70", "--renewals-a-day", "1e3"], "--renewals-a-day must be a number"),
@@ -143,9 +148,14 @@ private func repositoryFile(_ path: String) -> String {
         #expect(!size(["--subscribers", "1000"]).data.contains("warning"))
     }
 
+    @Test func `accepts shares that add up to a hundred nearly, and has a word for one year`() {
+        let result = size(["--subscribers", "70", "--plans", "weekly:100.005", "--years", "1"])
+        #expect(result.code == .done && result.data.contains(", 1 year;"), "\(result.messages)")
+    }
+
     @Test func `shows numbers as people read them`() {
         let output = size(["--subscribers", "1234567", "--renewals-a-day", "1000", "--churned", "0"]).data
-        #expect(output.hasPrefix("1,234,567 subscribers, 0 that have left, 1,000 renewals a day\n"))
+        #expect(output.hasPrefix("1,234,567 subscribers, 0 that will have left after 3 years, 1,000 renewals a day\n"))
         #expect(output.contains("for ever") && output.contains("400 days") && output.contains("last of key"))
     }
 }

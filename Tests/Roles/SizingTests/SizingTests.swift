@@ -229,6 +229,30 @@ extension Sizing {
         #expect(abs(with - without - 0.05) < 1e-9)
     }
 
+    @Test func `counts commits of usage for the consumption worker only`() throws {
+        let by = figures([.commitsASecond: 1e6, .brokerPerCommit: 1000, .brokerPerNotification: 0])
+        func commits(_ usage: Double) throws -> Double {
+            let installation = try made(copies: 1) { $0.usageRecordsADay = usage }
+            return Sizing(of: installation, by: by).brokers.coresOnAverage
+        }
+        // One record a second: one commit of one worker.
+        #expect(abs(try commits(86_400) - (try commits(0)) - 1000 / 1e6) < 1e-9)
+    }
+
+    @Test func `gives the read API room for all that it copies`() throws {
+        let by = figures([.diskPerStateByte: 2])
+        let sizing = Sizing(of: try made { $0.kinds = 3 }, by: by)
+        func bytes(_ ids: [TopicID]) -> Double {
+            ids.reduce(0) { sum, id in
+                let topic = sizing.topic(id)
+                return sum + (topic.retention == .lastOfKey ? topic.liveBytes : topic.keptBytes)
+            }
+        }
+        let copied = bytes([.entitlements, .entitlementEvents, .accounts, .consumption, .churnCells])
+        #expect(abs(sizing.role(.api).diskBytes - copied * 2) < 1)
+        #expect(bytes([.churnCells]) > 0 && sizing.cellsInMemory == 3 * 365)
+    }
+
     @Test func `gives the disk of a lost worker to the others`() throws {
         let by = figures([.diskPerStateByte: 2])
         let sizing = Sizing(of: try made(), by: by)
@@ -253,5 +277,8 @@ extension Sizing {
         #expect(abs(sizing.brokers.diskBytes - sizing.topics.reduce(0) { $0 + $1.keptBytes }) < 1)
         // One is lost: the others share its work.
         #expect(abs(sizing.brokers.coresOfEach - (0.03 + (peak - 3 * 0.03) / 2)) < 1e-9)
+        #expect(!sizing.brokers.areTooFew)
+        let busy = Sizing(of: try made(subscribers: 100_000_000), by: figures([.brokerPerNotification: 1e6]))
+        #expect(busy.brokers.areTooFew)
     }
 }

@@ -35,7 +35,9 @@ struct SizeOptions {
         CommandOption(
             "churn-a-month", value: "PERCENT",
             effect: "Share of subscribers that leaves each month and is replaced: what is known of them is kept (5)."),
-        CommandOption("churned", value: "N", effect: "Subscriptions that have ended, instead of --churn-a-month."),
+        CommandOption(
+            "churned", value: "N",
+            effect: "Subscriptions that will have ended after --years, instead of --churn-a-month."),
         CommandOption(
             "purchases-a-day", value: "N", effect: "One-time purchases (0). Each is kept like a subscription."),
         CommandOption("refund-requests-a-day", value: "N", effect: "Refund requests of Apple (0)."),
@@ -114,7 +116,8 @@ struct SizeOptions {
         if abs(sum - 100) > 0.01 {
             reader.faults.append("the shares of --plans must add up to 100, not \(quoted(text))")
         }
-        return renewals
+        // Shares of a third may add up to 99.99.
+        return sum > 0 ? renewals * (100 / sum) : 1
     }
 
     private static func churned(

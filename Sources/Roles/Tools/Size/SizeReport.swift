@@ -12,15 +12,22 @@ struct SizeReport {
     }
 
     private var decisions: Installation.Decisions { sizing.installation.decisions }
+    private var years: String { decisions.years == 1 ? "1 year" : "\(decisions.years) years" }
+    private var partitions: String {
+        decisions.plan.partitions == 1 ? "1 partition" : "\(decisions.plan.partitions) partitions"
+    }
+    private var copies: String {
+        decisions.plan.replicationFactor == 1 ? "1 copy" : "\(decisions.plan.replicationFactor) copies"
+    }
 
     private var head: [String] {
         let customers = sizing.installation.customers
         var lines = [
-            "\(grouped(Double(customers.subscribers))) subscribers, \(grouped(customers.churned)) that have left, "
-                + "\(grouped(customers.renewalsADay)) renewals a day",
+            "\(grouped(Double(customers.subscribers))) subscribers, \(grouped(customers.churned)) that will have left after "
+                + "\(years), \(grouped(customers.renewalsADay)) renewals a day",
             "\(grouped(sizing.rates.notifications)) notifications and \(grouped(sizing.rates.ticks)) ticks a day; busiest time "
                 + "\(rounded(decisions.peakFactor)) times the average",
-            "\(decisions.plan.partitions) partitions, \(decisions.plan.replicationFactor) copies, \(decisions.years) years; signed payloads "
+            "\(partitions), \(copies), \(years); signed payloads "
                 + (decisions.archivesSignedPayloads ? "are archived" : "are not archived"),
         ]
         if !assumptions.isEmpty { lines += ["assumed, because it was not given:"] + assumptions.map { "  \($0)" } }
@@ -69,16 +76,25 @@ struct SizeReport {
 
     private var stateLines: [String] {
         let parts = sizing.stateBytes.map { "\($0.role.rawValue) \(bytes($0.bytes))" }
-        return ["state of the workers: \(parts.joined(separator: ", "))"]
+        return [
+            "state of the workers: \(parts.joined(separator: ", "))",
+            "not counted: the memory of the read API for up to \(grouped(sizing.cellsInMemory)) days of churn, each of one kind",
+        ]
     }
 
     private var warnings: [String] {
-        sizing.processes.compactMap { process in
+        var lines = sizing.processes.compactMap { process in
             process.lacksPartitions.map {
                 "warning: \(process.role.rawValue) needs \($0) threads in the busiest time, but there are only "
                     + "\(decisions.plan.partitions) partitions: choose more before the topics are created"
             }
         }
+        if sizing.brokers.areTooFew {
+            lines.append(
+                "warning: \(sizing.brokers.brokers) brokers are few for this work: take more of them than a topic has copies, "
+                    + "and they share it")
+        }
+        return lines
     }
 
     private func kept(_ retention: Retention) -> String {
