@@ -7,8 +7,8 @@ import Platform
 import Synchronization
 import Testing
 
-/// Judges refund requests of the past. Apple's twelve hours are over when they come, so each has one fate: it is recorded as
-/// requested and as expired, once, and nothing is decided or sent.
+/// Judges refund requests. For most, Apple's twelve hours are over when they come, so each has one fate: it is recorded as
+/// requested and as expired, once, and nothing is decided or sent. The others are recorded as requested once.
 struct ExpiredJudge: Sendable {
     /// One record of the topic `consumption`.
     struct Line: Sendable {
@@ -17,24 +17,40 @@ struct ExpiredJudge: Sendable {
     }
 
     private let requests: Set<String>
+    /// Apple would still take an answer when the run began. Nobody listens, so none is sent.
+    private let recent: Set<String>
 
     /// - Parameters:
     ///   - truth: the lines of the simulator.
     ///   - began: before the first notification was posted.
     init(truth: [[UInt8]], began: Int64) throws {
-        requests = Set(try truth.compactMap { try RefundTruth($0) }.filter { $0.deadline < began }.map(\.uuid))
+        let all = try truth.compactMap { try RefundTruth($0) }
+        self.init(
+            requests: Set(all.filter { $0.deadline < began }.map(\.uuid)),
+            recent: Set(all.filter { $0.deadline >= began }.map(\.uuid)))
     }
 
-    init(requests: Set<String>) { self.requests = requests }
+    init(requests: Set<String>, recent: Set<String> = []) {
+        self.requests = requests
+        self.recent = recent
+    }
 
     var count: Int { requests.count }
 
     /// Empty: nothing is wrong.
     func wrong(_ lines: [Line]) -> [String] {
         let kinds = Dictionary(grouping: lines, by: \.id).mapValues { $0.map(\.kind).filter { $0 != "outcome" } }
-        return requests.sorted().compactMap { id in
+        let old: [String] = requests.sorted().compactMap { id in
             kinds[id] == ["requested", "expired"] ? nil : "\(id): \(kinds[id] ?? []), not requested and expired once"
         }
+        let young: [String] = recent.sorted().compactMap { id in
+            let found = kinds[id] ?? []
+            let (asked, expired) = (found.count { $0 == "requested" }, found.count { $0 == "expired" })
+            let isWhole = asked == 1 && expired <= 1 && !found.contains("sent")
+            return isWhole ? nil : "\(id): \(found), not requested once"
+        }
+        let strange = kinds.keys.sorted().filter { !requests.contains($0) && !recent.contains($0) && kinds[$0] != [] }
+        return old + young + strange.map { "\($0): \(kinds[$0] ?? []), but nobody has asked for it" }
     }
 }
 
@@ -85,6 +101,15 @@ enum FleetLimits {
     static let secondsToJudgeGrowth = 600
     /// Of the pace that was asked for, from the end of the warm-up to the last notification.
     static let leastPace = 0.8
+
+    /// Long enough for each trouble of a network, because these come first.
+    static let secondsForAllNetworks = 600
+    static let networkTroubles: [ManyCause] = [.cut, .deaf, .mute, .slow, .brokerCut, .brokerMute]
+
+    /// What a run of this length must have seen and has not.
+    static func unseen(_ steps: [ManyCause: Int], seconds: Int) -> [ManyCause] {
+        seconds < secondsForAllNetworks ? [] : networkTroubles.filter { steps[$0, default: 0] == 0 }
+    }
 
     /// Empty: nothing is wrong.
     static func faults(of meter: FleetMeter, workers: [String], judgesGrowth: Bool) -> [String] {

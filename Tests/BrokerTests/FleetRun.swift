@@ -77,11 +77,15 @@ final class FleetRun {
     func judge() async throws {
         let causes = stage.steps.values.reduce(0, +)
         #expect(causes >= 3, "\(causes) disturbances: a longer run is needed")
+        let unseen = FleetLimits.unseen(stage.steps, seconds: stage.seconds)
+        #expect(unseen.isEmpty, "these never happened: \(unseen.map(\.rawValue))")
+        let kinds = ManyCause.allCases.compactMap { cause in stage.steps[cause].map { "\($0) \(cause.rawValue)" } }
         let report = ManyReport(stage.watch.waits.pauses)
         // The session timeout, and as long as a start takes here.
         #expect(report.longest < .seconds(60))
         try await stage.judge(
-            "\(causes) disturbances, longest pause \(report.longest.inSeconds) (median/longest: \(report.figures))")
+            "\(causes) disturbances (\(kinds.joined(separator: ", "))), longest pause \(report.longest.inSeconds) (median/longest: \(report.figures))"
+        )
         // What is missing then is not the fault of the processes that wrote it.
         #expect(!stage.cluster.hasSkippedMarkers, "a broker has skipped the markers of a transaction: run it again")
         await stage.cluster.close()
@@ -95,7 +99,7 @@ final class FleetRun {
             [
                 [.cut], [.deaf], [.mute], [.slow], [.kill], [.full], [.brokerDies], [.brokerCut], [.brokerMute],
                 [.brokerFull],
-            ])
+            ], first: FleetLimits.networkTroubles)
         while stage.isPosting {
             let begin = ContinuousClock.now
             let next = plan.next()

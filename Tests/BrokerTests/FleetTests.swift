@@ -160,6 +160,36 @@ extension RealBroker {
 
     @Test(
         arguments: [
+            (["requested"], 0), (["requested", "expired"], 0), (["requested", "withheld", "outcome"], 0), ([], 1),
+            (["requested", "requested"], 1), (["requested", "expired", "expired"], 1), (["requested", "sent"], 1),
+        ] as [([String], Int)])
+    func `want each request of today once, and none sent`(_ kinds: [String], _ wrong: Int) {
+        let judge = ExpiredJudge(requests: [], recent: ["r"])
+        #expect(judge.wrong(kinds.map { ExpiredJudge.Line(id: "r", kind: $0) }).count == wrong)
+    }
+
+    @Test func `see a request that nobody has made, and allow what Apple did without one`() {
+        let judge = ExpiredJudge(requests: [])
+        #expect(judge.wrong([.init(id: "r", kind: "requested")]).count == 1)
+        #expect(judge.wrong([.init(id: "r", kind: "outcome")]).isEmpty)
+    }
+
+    @Test func `want every trouble of the network in a long run, and plan them first`() {
+        let shape = ManyShape(name: "fleet", kinds: ManyKind.allCases, slots: 2, threads: 1)
+        let networks = FleetLimits.networkTroubles
+        var plan = ManyPlan(
+            shape, partitions: 12, [[.kill], [.full]] + networks.map { [$0] }, first: networks)
+        let round = (0..<8).map { _ in plan.next().cause }
+        #expect(Set(round.prefix(6)) == Set(networks) && Set(round.suffix(2)) == [.kill, .full])
+        var steps = Dictionary(uniqueKeysWithValues: networks.map { ($0, 1) })
+        #expect(FleetLimits.unseen(steps, seconds: 600).isEmpty)
+        steps[.mute] = nil
+        #expect(FleetLimits.unseen(steps, seconds: 600) == [.mute])
+        #expect(FleetLimits.unseen(steps, seconds: 180).isEmpty)
+    }
+
+    @Test(
+        arguments: [
             ("tick/1", true), ("tick/2", true), ("notification/1", false), ("ticket/1", false), (nil, false),
         ] as [(String?, Bool)])
     func `know a tick by its schema`(_ schema: String?, _ expected: Bool) {

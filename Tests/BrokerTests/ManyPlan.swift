@@ -93,11 +93,15 @@ struct ManyPlan {
             ] + (fillsDisks ? [[.full]] : []))
     }
 
-    init(_ shape: ManyShape, partitions: Int32, _ causes: [[ManyCause]]) {
+    /// - Parameter first: causes that come before all others in the first round.
+    init(_ shape: ManyShape, partitions: Int32, _ causes: [[ManyCause]], first: [ManyCause] = []) {
         dice = Dice()
         self.partitions = partitions
         places = shape.places
         self.causes = causes
+        guard !first.isEmpty else { return }
+        let others = causes.filter { Set($0).isDisjoint(with: first) }
+        waiting = first.shuffled(using: &dice) + others.shuffled(using: &dice).flatMap(\.self)
     }
 
     mutating func next() -> ManyStep {
