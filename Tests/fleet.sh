@@ -5,7 +5,7 @@
 # fleet.sh SECONDS RATE         runs the test that is built
 #
 # Every host of the fleet has a network namespace, and its small disks are mounts. When this script ends, however that happens,
-# nothing of them is left. It needs no root where the kernel gives user namespaces to everybody, as Debian does: so everything
+# nothing of them is left; only when it is killed with KILL, its directory below TMPDIR stays. It needs no root where the kernel gives user namespaces to everybody, as Debian does: so everything
 # that it makes belongs to the user.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -43,5 +43,22 @@ if [ -n "$checks" ]; then exit; fi
 
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/perennial-fleet.XXXXXX") || exit 1
 export PATH TMPDIR
-trap 'rm -rf "$TMPDIR"' EXIT
-unshare "${namespaces[@]}" "$0" --inside "$1" "$2"
+# `unshare` blocks TERM while it waits, and takes everything with it when it is killed.
+child=
+end() {
+    if [ -n "$child" ]; then
+        kill -KILL "$child" 2>/dev/null || true
+        wait "$child" 2>/dev/null || true
+    fi
+    rm -rf "$TMPDIR"
+}
+trap end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+# When this script is killed, the system kills `unshare`.
+setpriv --pdeathsig KILL unshare "${namespaces[@]}" "$0" --inside "$1" "$2" &
+child=$!
+code=0
+wait "$child" || code=$?
+child=
+exit "$code"
