@@ -28,6 +28,10 @@ public final class RocksStores: PartitionStores {
     /// How many stores are opened at the same time.
     private static let openingThreads = 4
 
+    /// Threads that open stores now, in the whole process: the threads of a worker open theirs at the same time, and share
+    /// the room of a disk.
+    private static let openingNow = Mutex(0)
+
     /// Needed for opening: the write-ahead log is read into write buffers, which are flushed to files, and compaction
     /// doubles that; in addition there are the list of files and the next log.
     static let roomForOpening = FreeRoom(bytes: 4 * writeBufferBytes, files: 32)
@@ -93,7 +97,8 @@ public final class RocksStores: PartitionStores {
 
     /// Opening mostly waits for the disk, so several take little longer than one.
     public func open(all partitions: [Int32]) -> [Int32: Result<any PartitionStore, StoreFault>] {
-        let threads = min(partitions.count, threadsWithRoom)
+        let threads = takeThreads(atMost: partitions.count)
+        defer { Self.openingNow.withLock { $0 -= threads } }
         let shares = (0..<threads).map { thread in
             Share(partitions.enumerated().filter { $0.offset % threads == thread }.map(\.element))
         }
@@ -105,12 +110,21 @@ public final class RocksStores: PartitionStores {
         return shares.reduce(into: [:]) { $0.merge($1.wait()) { first, _ in first } }
     }
 
+    /// How many threads may open stores now. They count as opening until the caller subtracts them.
+    private func takeThreads(atMost count: Int) -> Int {
+        Self.openingNow.withLock { opening in
+            let threads = min(count, threadsWithRoom(besides: opening))
+            opening += threads
+            return threads
+        }
+    }
+
     /// Each thread needs the room of one opening, which `requireRoom` does not see while the others take theirs.
-    private var threadsWithRoom: Int {
+    func threadsWithRoom(besides others: Int) -> Int {
         guard let room = try? freeRoom(directory) else { return 1 }
         let least = Self.roomForOpening
         let places = min(room.bytes / least.bytes, (room.files ?? .max) / (least.files ?? 1))
-        return max(1, min(Self.openingThreads, Int(clamping: places)))
+        return max(1, min(Self.openingThreads, Int(clamping: places) - others))
     }
 
     /// Checked before, because RocksDB does not survive a full disk: built with assertions, as by Debian, it ends the

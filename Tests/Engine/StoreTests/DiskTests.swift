@@ -248,6 +248,16 @@ import Testing
         try stores.open(0).close()
     }
 
+    @Test(arguments: [(4, 0, 4), (4, 3, 1), (4, 9, 1), (8, 3, 4), (100, 9, 4), (0, 0, 1)])
+    func `are opened by as many threads as there is room for, others that open stores counted`(
+        _ rooms: Int, _ others: Int, _ threads: Int
+    ) throws {
+        let stores = try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 1 << 20)) { _ in
+            FreeRoom(bytes: rooms * RocksStores.roomForOpening.bytes)
+        }
+        #expect(stores.threadsWithRoom(besides: others) == threads)
+    }
+
     /// RocksDB, if built with assertions, would end this process.
     @Test(.enabled(if: SmallDisk.canBeMounted, "cannot mount a file system here: run as a user who may"))
     func `says that a disk is full, and opens again when there is room`() throws {
