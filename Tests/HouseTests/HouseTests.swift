@@ -22,6 +22,14 @@ import Testing
         }
     }
 
+    /// In the header `app` the rules of a worker follow the version behind a plus sign.
+    @Test func `has a version without a plus sign`() throws {
+        let file = repository.appendingPathComponent("Sources/Roles/CommandLine/PerennialVersion.swift")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let version = try #require(text.firstMatch(of: /static let text = "([^"]*)"/)).1
+        #expect(!version.isEmpty && !version.contains("+"), "\(version)")
+    }
+
     @Test func `has arrows that only go down`() {
         let values = manifest.names("values", "system")
         let domain = manifest.names("domain").union(manifest.names("values"))

@@ -153,7 +153,7 @@ private struct CycleRig {
         let batch = OutputBatch()
         batch.append(
             topic: 0, partition: 0, timestamp: clock.now, key: [1], value: Array(text.utf8),
-            headers: [RecordHeader("type", "word")])
+            headers: [RecordHeader("schema", "word/1")])
         _ = try writer.append(batch, by: Deadline(after: .seconds(1)))
     }
 

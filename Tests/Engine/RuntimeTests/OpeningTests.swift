@@ -99,7 +99,7 @@ private final class Blow: LogFaults {
     private func feed(_ partition: Int32, _ value: String, at timestamp: Int64) throws {
         try simulation.feed(
             partition: partition, key: Array("k".utf8), value: Array(value.utf8),
-            headers: [RecordHeader("type", "word")], timestamp: timestamp)
+            headers: [RecordHeader("schema", "word/1")], timestamp: timestamp)
     }
 
     /// What it has recorded, once there are this many calls and no more come.
@@ -188,7 +188,7 @@ private final class Blow: LogFaults {
         let process = simulation.processes[0]
         func feed(_ partition: Int32) throws {
             try simulation.feed(
-                partition: partition, key: Array("k".utf8), value: [], headers: [RecordHeader("type", "word")])
+                partition: partition, key: Array("k".utf8), value: [], headers: [RecordHeader("schema", "word/1")])
         }
         func steps(_ count: Int = 400) {
             for _ in 0..<count {

@@ -95,7 +95,8 @@ private final class Counting: LogFaults {
         let simulation = try simulation(Script(), faults: counting)
         for number in 0..<(Worker.recordsPerPoll * 4) {
             try simulation.feed(
-                partition: 0, key: [1], value: Array("tell \(number)".utf8), headers: [RecordHeader("type", "word")])
+                partition: 0, key: [1], value: Array("tell \(number)".utf8),
+                headers: [RecordHeader("schema", "word/1")])
         }
         let before = counting.commits
         simulation.step(simulation.processes[0])
@@ -120,7 +121,7 @@ private final class Counting: LogFaults {
         #expect(process.troubles == [])
         #expect(held(simulation).count == 4)
         try simulation.feed(
-            partition: 2, key: [1], value: Array("tell x".utf8), headers: [RecordHeader("type", "word")])
+            partition: 2, key: [1], value: Array("tell x".utf8), headers: [RecordHeader("schema", "word/1")])
         #expect(try simulation.runToEnd())
         #expect(try simulation.read("told").count == 1)
     }

@@ -60,7 +60,7 @@ private struct WorkerBench {
 
     func feed(_ text: String) throws {
         try simulation.feed(
-            partition: 0, key: Array("k".utf8), value: Array(text.utf8), headers: [RecordHeader("type", "word")])
+            partition: 0, key: Array("k".utf8), value: Array(text.utf8), headers: [RecordHeader("schema", "word/1")])
     }
 
     var committed: Int64? { simulation.log.committed(group: "script")[TopicPartition("events", 0)]?.value }
@@ -266,7 +266,7 @@ private struct WorkerBench {
         for partition: Int32 in 0..<4 {
             try bench.simulation.feed(
                 partition: partition, key: [1], value: Array("tell \(partition)".utf8),
-                headers: [RecordHeader("type", "word")])
+                headers: [RecordHeader("schema", "word/1")])
         }
         let begin = bench.simulation.clock.now
         #expect(try bench.simulation.runToEnd(limit: 400))
