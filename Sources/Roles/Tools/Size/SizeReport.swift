@@ -78,12 +78,12 @@ struct SizeReport {
         let parts = sizing.stateBytes.map { "\($0.role.rawValue) \(bytes($0.bytes))" }
         return [
             "state of the workers: \(parts.joined(separator: ", "))",
-            "not counted: the memory of the read API for up to \(grouped(sizing.cellsInMemory)) days of churn, each of one kind",
+            "not counted: memory of the read API for cells of churn, up to \(grouped(sizing.cellsInMemory)), one for each day and kind",
         ]
     }
 
     private var warnings: [String] {
-        var lines = sizing.processes.compactMap { process in
+        var lines: [String] = sizing.processes.compactMap { process in
             process.lacksPartitions.map {
                 "warning: \(process.role.rawValue) needs \($0) threads in the busiest time, but there are only "
                     + "\(decisions.plan.partitions) partitions: choose more before the topics are created"
