@@ -66,14 +66,13 @@ final class KafkaSession: LogSession {
             case .success(let grown):
                 deliveries.reset(partitions: written)
                 steps.done("the topics are known")
-                // The member joins while the producer starts. If the producer does not start, closing the member is no
-                // departure: the group keeps its place for one session. What the group answers is read later, by `poll`.
-                let joinsEarly = options.keepsPlace && options.joinsEarly
-                if joinsEarly { try consumer.subscribe(answeringLater: options.inputs) }
+                // A member that has a place joins while the producer starts. Nothing is lost if that fails: closing it
+                // is no departure. What the group answers is read later, by `poll`.
+                if options.keepsPlace { try consumer.subscribe(answeringLater: options.inputs) }
                 // Ends the open transaction of an earlier session of this identity, for which the group's offsets wait.
                 try producer.start(by: deadline)
                 steps.done("the producer is ready")
-                if !joinsEarly { try consumer.subscribe(answeringLater: options.inputs) }
+                if !options.keepsPlace { try consumer.subscribe(answeringLater: options.inputs) }
                 return KafkaSession(options, consumer, producer, deliveries, outputs, grown)
             }
         } catch {

@@ -87,10 +87,6 @@ public struct SessionOptions: Sendable {
     /// Whether the group keeps the partitions for a session of the same identity when this one is closed. If false,
     /// closing it leaves the group, and others get the partitions at once.
     public var keepsPlace = true
-    /// Whether a member that keeps its place may join the group before its transactions can start. It saves time at a
-    /// restart. But a join prolongs the place: a member that fails again and again must not do it, or its partitions
-    /// would never go to a healthy one.
-    public var joinsEarly = false
     /// How long a silent member keeps its partitions; one that keeps its place and returns within this time gets them
     /// without a rebalance.
     public var sessionTimeout: Duration = .seconds(30)

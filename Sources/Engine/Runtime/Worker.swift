@@ -424,8 +424,6 @@ package final class Worker {
         // With another number the subscriptions of one account would be looked up in several partitions.
         sessionOptions.partitions = definition.partitions
         sessionOptions.keepsPlace = options.keepsPlace
-        // Only at the start of the process: see `joinsEarly`.
-        sessionOptions.joinsEarly = failures == 0
         sessionOptions.sessionTimeout = options.sessionTimeout
         sessionOptions.transactionTimeout = options.transactionTimeout
         sessionOptions.readAheadBytes = options.readAheadBytes
