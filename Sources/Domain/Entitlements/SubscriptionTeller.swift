@@ -16,6 +16,9 @@ public struct SubscriptionTeller: ~Copyable {
     /// The version of the kept bytes; the worker's `stateFormat`. The bytes: sequence, what was published, history.
     public static let format: UInt8 = 1
 
+    /// After the greatest number there is none for the next value.
+    private static let sequences = 0..<Int64.max
+
     /// Where the record of the notification is.
     public struct Origin {
         let partition: Int32
@@ -51,6 +54,7 @@ public struct SubscriptionTeller: ~Copyable {
     private var account = JSONWriter(capacity: 4_096)
     private var event = JSONWriter(capacity: 1_024)
     private var state = ByteWriter(capacity: 4_096)
+    private var historyStart = 0
     /// Where the cause is in `record`; empty: time alone is the cause.
     private var causeRange = 0..<0
     /// For the events: what was published before, and when this is published.
@@ -75,21 +79,22 @@ public struct SubscriptionTeller: ~Copyable {
     public mutating func load(_ kept: UnsafeBufferPointer<UInt8>?, format: UInt8) -> Bool {
         sequence = 0
         told = nil
-        guard let kept else {
-            course.history.removeAll()
-            return true
-        }
+        course.history.removeAll()
+        guard let kept else { return true }
         guard format == Self.format else { return false }
         var reader = KeptReader(kept)
-        sequence = reader.signed()
+        let number = reader.signed()
         let isTold = reader.byte()
-        // After the greatest number there is none for the next value.
-        guard reader.isValid, (0..<Int64.max).contains(sequence), isTold <= 1 else { return false }
+        guard reader.isValid, Self.sequences.contains(number), isTold <= 1 else { return false }
+        var toldBefore: Told?
         if isTold == 1 {
             guard let read = Told(&reader) else { return false }
-            told = read
+            toldBefore = read
         }
-        return course.history.read(&reader)
+        guard course.history.read(&reader) else { return false }
+        sequence = number
+        told = toldBefore
+        return true
     }
 
     /// - Returns: false: nothing is new.
@@ -146,6 +151,9 @@ public struct SubscriptionTeller: ~Copyable {
     public var accountValue: [UInt8] { account.bytes }
     /// What is to be kept, until the next call.
     public var stateBytes: UnsafeBufferPointer<UInt8> { state.written }
+
+    /// The part of it that is the history, copied.
+    public var historyBytes: ArraySlice<UInt8> { Array(state.written)[historyStart...] }
 
     /// Writes the answer, `sequence`, `asOf`, and `cause` as the last member.
     /// - Returns: the first 8 bytes of the SHA-256 of the answer, without a closing bracket. Equal for two values that
@@ -233,16 +241,17 @@ public struct SubscriptionTeller: ~Copyable {
         state.signed(sequence)
         state.byte(told == nil ? 0 : 1)
         if let told { told.write(to: &state) }
+        historyStart = state.written.count
         course.history.write(to: &state)
     }
 
     // MARK: For a promotion
 
     /// A state that continues after another value.
-    /// - Returns: nil: the bytes are not a valid state.
+    /// - Returns: nil: the bytes are not a valid state, or no value could follow the other one.
     public mutating func state(_ kept: [UInt8], format: UInt8, after sequence: Int64) -> [UInt8]? {
         kept.withUnsafeBufferPointer { bytes in
-            guard load(bytes, format: format) else { return nil }
+            guard load(bytes, format: format), Self.sequences.contains(sequence) else { return nil }
             if self.sequence == sequence { return kept }
             self.sequence = sequence
             writeState()

@@ -12,12 +12,15 @@ extension JSONDocument {
         member(name, of: object).flatMap { bool($0.value) }
     }
 
-    /// A text longer than any of Apple's counts as not given: so what is stored and published of a subscription stays
-    /// small.
     public borrowing func text(_ name: StaticString, of object: Value) -> Text? {
-        guard let value = member(name, of: object)?.value, let bytes = string(value), bytes.count <= Text.limitBytes
-        else { return nil }
-        return bytes.withUnsafeBufferPointer { Text(Array($0)) }
+        member(name, of: object).flatMap { textBytes($0.value) }.map { Text(Array($0)) }
+    }
+
+    /// The bytes of a text where they lie, until the next document is read. A text longer than any of Apple's counts as
+    /// not given: so what is stored and published of a subscription stays small.
+    public borrowing func textBytes(_ value: Value) -> UnsafeBufferPointer<UInt8>? {
+        guard let bytes = unsafeString(value), bytes.count <= Text.limitBytes else { return nil }
+        return bytes
     }
 
     public borrowing func object(_ name: StaticString, of object: Value) -> Value? {

@@ -151,17 +151,8 @@ extension History {
 
     private mutating func copied(_ purchase: Purchase, of other: borrowing History) -> Purchase {
         var copy = purchase
-        let theirs = other.terms(of: purchase)
-        var terms = theirs
-        terms.type = texts.number(other.texts[theirs.type])
-        terms.bundleId = texts.number(other.texts[theirs.bundleId])
-        terms.productId = texts.number(other.texts[theirs.productId])
-        terms.subscriptionGroup = texts.number(other.texts[theirs.subscriptionGroup])
-        terms.appAccountToken = texts.number(other.texts[theirs.appAccountToken])
-        terms.ownership = texts.number(other.texts[theirs.ownership])
-        terms.revocationType = texts.number(other.texts[theirs.revocationType])
-        terms.currency = texts.number(other.texts[theirs.currency])
-        terms.billingPlan = texts.number(other.texts[theirs.billingPlan])
+        var terms = other.terms(of: purchase)
+        terms.mapTexts { texts.number(other.texts[$0]) }
         copy.terms = place(of: terms)
         var offer = other.offer(of: purchase)
         if let theirs = offer {

@@ -97,6 +97,7 @@ extension History {
             renewals.append(row)
         }
         guard reader.isAtEnd else { return false }
+        guard purchaseWeight <= Self.limitPurchaseWeight else { return false }
         if let forgottenPurchase {
             guard !purchases.isEmpty, forgottenPurchase < purchases[0].key else { return false }
         }
@@ -174,15 +175,7 @@ extension History {
 
     private func readTerms(_ reader: inout KeptReader) -> Terms {
         var terms = Terms()
-        terms.type = text(&reader)
-        terms.bundleId = text(&reader)
-        terms.productId = text(&reader)
-        terms.subscriptionGroup = text(&reader)
-        terms.appAccountToken = text(&reader)
-        terms.ownership = text(&reader)
-        terms.revocationType = text(&reader)
-        terms.currency = text(&reader)
-        terms.billingPlan = text(&reader)
+        terms.mapTexts { _ in text(&reader) }
         terms.readWords(texts)
         return terms
     }

@@ -15,7 +15,7 @@ public struct KnownTexts: ~Copyable {
     private var hashes = Scratch<UInt32>(capacity: 32)
     /// A table of numbers by hash, with open addresses; its size is a power of two and at least twice the number of texts.
     private var slots = Scratch<UInt32>(capacity: 64)
-    /// Nobody can choose texts that meet in one slot.
+    /// Random, so that texts cannot be chosen beforehand to meet in one slot.
     private let seed = UInt64.random(in: .min ... .max)
 
     public init() { slots.fill(0, count: 64) }

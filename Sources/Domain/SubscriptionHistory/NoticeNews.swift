@@ -73,8 +73,7 @@ public struct NoticeNews {
 
 /// Picks the members of records in one pass for each object.
 ///
-/// A member that is absent, null or of the wrong type is ignored. Of names that occur twice the last one counts, but
-/// documents refuse them.
+/// A member that is absent, null or of the wrong type is ignored. Documents refuse names that occur twice.
 public struct NoticeReader: ~Copyable {
     /// Two tokens in lower case: that of the transaction and that of the renewal info.
     private let lowered: UnsafeMutablePointer<UInt8>
@@ -250,12 +249,8 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension JSONDocument {
-    /// A text longer than any of Apple's counts as not given: so what is stored and published of a subscription stays
-    /// small.
     fileprivate borrowing func place(_ value: Value) -> TextPlace? {
-        guard let bytes = unsafeString(value), let start = bytes.baseAddress, bytes.count <= Text.limitBytes else {
-            return nil
-        }
+        guard let bytes = textBytes(value), let start = bytes.baseAddress else { return nil }
         return TextPlace(start: start, count: bytes.count)
     }
 }

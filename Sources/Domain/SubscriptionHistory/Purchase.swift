@@ -75,17 +75,25 @@ public struct Terms: BitwiseCopyable, Equatable {
         var textBytes: Int32 = 0
     }
 
-    /// In the order in which they are kept.
-    func forEachText(_ body: (TextNumber) -> Void) {
-        body(type)
-        body(bundleId)
-        body(productId)
-        body(subscriptionGroup)
-        body(appAccountToken)
-        body(ownership)
-        body(revocationType)
-        body(currency)
-        body(billingPlan)
+    /// Replaces all texts, in the order in which they are kept.
+    @inline(__always) mutating func mapTexts(_ number: (TextNumber) -> TextNumber) {
+        type = number(type)
+        bundleId = number(bundleId)
+        productId = number(productId)
+        subscriptionGroup = number(subscriptionGroup)
+        appAccountToken = number(appAccountToken)
+        ownership = number(ownership)
+        revocationType = number(revocationType)
+        currency = number(currency)
+        billingPlan = number(billingPlan)
+    }
+
+    @inline(__always) func forEachText(_ body: (TextNumber) -> Void) {
+        var terms = self
+        terms.mapTexts {
+            body($0)
+            return $0
+        }
     }
 
     mutating func readWords(_ texts: borrowing KnownTexts) {

@@ -32,7 +32,7 @@ public final class EntitlementsPromotion: PromotionRules {
             return [PromotedRecord(output: Self.entitlements, key: key, value: nil)] + unbinding(old, key)
         }
         if let old, old.answer.elementsEqual(new.answer) { return [] }
-        let value = old.map { new.replacing(sequence: $0.sequence + 1) } ?? new
+        let value = old.map { new.replacing(sequence: adding($0.sequence, 1)) } ?? new
         var records = [PromotedRecord(output: Self.entitlements, key: key, value: value.bytes)]
         let account = value.account
         if let old, old.account != account { records += unbinding(old, key) }

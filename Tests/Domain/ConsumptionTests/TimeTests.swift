@@ -124,6 +124,7 @@ import Testing
         let without = [
             "null", "7", "{}", "{\"sealed\":\"x\"}", "{\"transactionId\":\"7\"}", "{\"purchaseDate\":1}",
             "{\"transactionId\":\"\",\"purchaseDate\":1}", "{\"transactionId\":7,\"purchaseDate\":1}",
+            "{\"sealed\":\"x\",\"transactionId\":\"7\",\"purchaseDate\":1}",
         ]
         for transaction in without {
             var desk = Desk()

@@ -12,7 +12,7 @@ private func events(
     let now = try #require(Timeline(more, rules()))
     // What was told refers to its timeline.
     let earlier = Timeline(known, rules())
-    defer { withExtendedLifetime(earlier) {} }
+    defer { withExtendedLifetime((earlier, now)) {} }
     let was = earlier?.standing(at: first).told(after: nil, [], answer: 0)
     return now.standing(at: second).events(since: was, told: told ?? second)
         .map { "\($0.kind.rawValue) \(days($0.at))" }

@@ -1,4 +1,5 @@
 import Contract
+import JSON
 import Testing
 
 import struct MakeBelieve.Chance
@@ -19,6 +20,7 @@ import struct MakeBelieve.Chance
             var grouped = try facts(Array(records[cut...]))
             grouped.merge(try facts(Array(records[..<cut])))
             #expect(grouped == expected, "seed \(seed)")
+            #expect(try keptByWorker(shuffled) == expected.bytes[...], "the worker merges into what it kept")
         }
         var again = expected
         let isNew = again.merge(expected)
@@ -64,6 +66,30 @@ import struct MakeBelieve.Chance
         let isExpiryNew = known.merge(expired)
         #expect(isExpiryNew)
     }
+}
+
+/// The history that a worker keeps after these records.
+private func keptByWorker(_ records: [String]) throws -> ArraySlice<UInt8> {
+    var teller = SubscriptionTeller(rules(), .production)
+    var json = JSONDocument()
+    var kept: [UInt8] = []
+    var history = ArraySlice(Facts().bytes)
+    for record in records {
+        try json.read(Array(record.utf8).span)
+        teller.read(json)
+        let after: [UInt8]? = kept.withUnsafeBufferPointer { bytes in
+            guard teller.load(kept.isEmpty ? nil : bytes, format: SubscriptionTeller.format), teller.mergeNews() else {
+                return nil
+            }
+            Array("1".utf8).withUnsafeBufferPointer { id in
+                _ = teller.tell(id, at: d(40), SubscriptionTeller.Origin(partition: 0, offset: 0))
+            }
+            history = teller.historyBytes
+            return Array(teller.stateBytes)
+        }
+        kept = after ?? kept
+    }
+    return history
 }
 
 @Suite struct `An answer over time` {

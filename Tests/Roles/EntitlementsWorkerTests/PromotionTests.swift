@@ -241,4 +241,18 @@ extension JSONValue {
         #expect(busy?.description.contains("has members") == true)
         #expect(try stage.live.read(stage.names.topic(.entitlements)) == before)
     }
+
+    @Test func `keeps the greatest sequence, and a state that none could follow`() {
+        let rules = EntitlementsPromotion(partitions: 1)
+        let key = Array("1".utf8)
+        func value(_ answer: String) -> [UInt8] {
+            Array(#"{"a":"\#(answer)","sequence":\#(Int64.max),"asOf":0,"cause":null}"#.utf8)
+        }
+        let records = rules.replacement(of: key, live: value("old"), shadow: value("new"))
+        #expect(records.map(\.value) == [value("new")])
+        let state = [2, 0] + Facts().bytes
+        #expect(rules.state(state, format: 1, of: key, after: value("new")) == state)
+        let later = Array(#"{"a":"","sequence":5,"asOf":0,"cause":null}"#.utf8)
+        #expect(rules.state(state, format: 1, of: key, after: later) == [10, 0] + Facts().bytes)
+    }
 }

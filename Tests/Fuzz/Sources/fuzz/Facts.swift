@@ -3,6 +3,7 @@
 import Contract
 import Entitlements
 import JSON
+import Notices
 import SubscriptionHistory
 
 /// Records, one per line: whatever they contain, their order does not matter, and there is an answer at any instant.
@@ -27,6 +28,8 @@ let state: Target = { bytes, count in
     hear(head + bytes)
     hear(bytes)
     guard let known = kept(bytes) else { return 0 }
+    requireOneForm(bytes[...])
+    requireOneForm(known.bytes[...])
     precondition(kept(encoded(known)) == known, "a state reads back as another")
     var twice = known
     precondition(!twice.merge(known) && twice == known, "a state has news for itself")
@@ -42,6 +45,25 @@ private func kept(_ bytes: [UInt8]) -> Facts? { Facts(bytes: bytes) }
 
 private func encoded(_ facts: Facts) -> [UInt8] { facts.bytes }
 
+/// A history that is written from its values has the same bytes as one whose rows are copied, and they read back as they are.
+private func requireOneForm(_ history: ArraySlice<UInt8>) {
+    func written(_ bytes: ArraySlice<UInt8>, copiesKept: Bool) -> [UInt8]? {
+        bytes.withUnsafeBufferPointer { bytes in
+            var reader = KeptReader(bytes)
+            var history = History()
+            guard history.read(&reader) else { return nil }
+            var writer = ByteWriter()
+            history.write(to: &writer, copiesKept: copiesKept)
+            return writer.bytes
+        }
+    }
+    let copied = written(history, copiesKept: true)
+    let encoded = written(history, copiesKept: false)
+    precondition(copied == encoded, "rows are copied to other bytes than they are written to")
+    guard let encoded else { return }
+    precondition(written(encoded[...], copiesKept: false) == encoded, "a state reads back as another")
+}
+
 /// Merges a record into a whole state. What is kept after that is read again, and has no news for the same record.
 private func hear(_ state: [UInt8]) {
     var document = JSONDocument()
@@ -52,6 +74,7 @@ private func hear(_ state: [UInt8]) {
         let after: [UInt8]? = state.withUnsafeBufferPointer { kept in
             guard teller.load(kept, format: SubscriptionTeller.format), teller.mergeNews() else { return nil }
             tell(&teller)
+            requireOneForm(teller.historyBytes)
             return Array(teller.stateBytes)
         }
         guard let after else { continue }
