@@ -34,7 +34,9 @@ public struct ChurnNews {
 
     /// Apple's prices are below a hundredth of it. A higher price is an error, and must not overflow the sums of other
     /// customers.
-    private static let limitPrice: Int64 = 10_000_000_000_000
+    static let limitPrice: Int64 = 10_000_000_000_000
+    /// In thousandths of a percent: the whole amount.
+    static let limitShare: Int64 = 100_000
 
     /// nil if the notification has no date: then nobody can say when it holds.
     /// - Parameter record: the document that `news` was read from.
@@ -75,7 +77,7 @@ public struct ChurnNews {
         transaction.originalPurchaseDate = told.originalPurchaseDate
         transaction.expiresDate = told.expiresDate
         transaction.revocationDate = told.revocationDate
-        transaction.revocationPercentage = told.revocationPercentage.map { min(max($0, 0), 100_000) }
+        transaction.revocationPercentage = told.revocationPercentage.map { min(max($0, 0), limitShare) }
         transaction.price = told.price.flatMap { (0...limitPrice).contains($0) ? $0 : nil }
         transaction.period = told.commitment?.period
         transaction.periods = told.commitment?.of

@@ -163,8 +163,10 @@ extension Facts {
         transaction.isPurchased = !flags.contains(.notPurchased)
         transaction.isRenewing = !flags.contains(.notRenewing)
         transaction.continuesAnother = flags.contains(.continuesAnother)
-        // A renewing row must have an end: later code relies on it.
+        // Later code relies on these: a renewing row has an end, and no amount is beyond the limits.
         if transaction.isRenewing, transaction.expiresDate == nil { reader.refuse() }
+        if let price = transaction.price, !(0...ChurnNews.limitPrice).contains(price) { reader.refuse() }
+        if let share = transaction.revocationPercentage, !(0...ChurnNews.limitShare).contains(share) { reader.refuse() }
         return transaction
     }
 

@@ -124,7 +124,6 @@ struct Notice {
         )
     }
 
-    var isUpgrade: Bool { subtype == .upgrade && (type == .didChangeRenewalPref || type == .offerRedeemed) }
     var isRecovery: Bool { type == .didRenew && subtype == .billingRecovery }
 }
 

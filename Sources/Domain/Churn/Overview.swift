@@ -1,5 +1,6 @@
 // The current numbers of one partition: for alerts, which cannot wait for somebody to add up cells.
 
+internal import Contract
 public import Notices
 internal import SubscriptionHistory
 internal import Zone
@@ -80,6 +81,7 @@ public struct Overview: Sendable, Equatable {
         var reader = KeptReader(bytes)
         stocks.read(&reader)
         day = reader.signed()
+        guard (CivilDay.first.number...CivilDay.last.number).contains(day) else { return false }
         today.read(&reader)
         monthlyRevenue.removeAll(keepingCapacity: true)
         for _ in 0..<reader.count() {

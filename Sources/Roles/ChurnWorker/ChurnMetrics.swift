@@ -32,9 +32,9 @@ public final class ChurnMetrics: Sendable {
         shown.withLock { shown in
             let before = shown[partition] ?? [:]
             for (series, value) in values where value != before[series] ?? 0 {
-                gauge(series).add(Double(value - (before[series] ?? 0)))
+                gauge(series).add(Double(value &- (before[series] ?? 0)))
             }
-            for (series, value) in before where values[series] == nil { gauge(series).add(Double(-value)) }
+            for (series, value) in before where values[series] == nil { gauge(series).add(Double(0 &- value)) }
             shown[partition] = overview == nil ? nil : values
         }
     }

@@ -119,6 +119,8 @@ private final class Known {
         news.id = kept(news.id)
         news.nextProduct = kept(news.nextProduct)
         news.nextPlan = kept(news.nextPlan)
+        news.nextCommitmentProduct = kept(news.nextCommitmentProduct)
+        news.nextCommitmentPlan = kept(news.nextCommitmentPlan)
         _ = desk.state.merge(news)
     }
 

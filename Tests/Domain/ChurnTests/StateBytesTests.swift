@@ -2,6 +2,7 @@
 
 import Contract
 import Crypto
+import Foundation
 import Notices
 import SubscriptionHistory
 import Testing
@@ -55,6 +56,37 @@ import struct MakeBelieve.Chance
         }
     }
 
+    private static let keptBytes =
+        "00060f636f6d2e6578616d706c652e6170700b70726f2e6d6f6e74686c790e42494c4c45445f555046524f4e540355534103"
+        + "555344067365636f6e6401010203040500021180a0d5edee66820d5d8baf762ec66dcd56fed15c78bf950101007e8ce07f20"
+        + "7ff16d00008090a9fa13a09c012480d0f4c316676b8bb84ce7267dd520deca4811c8f1938114060015478e94961b4e32ffbf"
+        + "cbc9020080c0908312a09c01001132687896cb68180280c0e2dc0700ccbf020500020a02550280a09c0191a09c01003e0a19"
+        + "021a0220022102220223022402550157028ca09c0100080706020a025502570180a09c0181a09c018c9f9c01"
+
+    /// The former domain read these, but no worker can have written them.
+    @Test(arguments: [
+        "a text twice": ["0006": "0007", "7365636f6e64": "7365636f6e6403555344"],
+        "a number as a text": ["7365636f6e64": "313233343536"],
+        "a negative price": ["8090a9fa13a09c01": "8090a9fa1301"],
+        "a cell without postings": ["8c9f9c01": "8c9f9c01000000"],
+        "a cell in two groups": ["8c9f9c01": "8c9f9c010000019102"],
+    ])
+    func `that no worker can have written are none`(_ name: String, _ changes: [String: String]) throws {
+        #expect(isState(try bytes(Self.keptBytes)))
+        var changed = Self.keptBytes
+        for (part, other) in changes {
+            let place = try #require(changed.range(of: part))
+            changed.replaceSubrange(place, with: other)
+        }
+        #expect(!isState(try bytes(changed)), "\(name)")
+    }
+
+    private func bytes(_ hexadecimal: String) throws -> [UInt8] {
+        try stride(from: 0, to: hexadecimal.count, by: 2).map { place in
+            try #require(UInt8(hexadecimal.dropFirst(place).prefix(2), radix: 16))
+        }
+    }
+
     private func isState(_ bytes: [UInt8], format: UInt8 = ChainState.format) -> Bool {
         let desk = Desk()
         return bytes.withUnsafeBufferPointer { desk.state.read($0, format: format) }
@@ -80,12 +112,7 @@ import struct MakeBelieve.Chance
         var chain = Chain("1")
         for word in story.words { try chain.hear(word.record, at: word.at) }
         #expect(
-            try hexadecimal(#require(chain.kept))
-                == "00060f636f6d2e6578616d706c652e6170700b70726f2e6d6f6e74686c790e42494c4c45445f555046524f4e540355534103"
-                + "555344067365636f6e6401010203040500021180a0d5edee66820d5d8baf762ec66dcd56fed15c78bf950101007e8ce07f20"
-                + "7ff16d00008090a9fa13a09c012480d0f4c316676b8bb84ce7267dd520deca4811c8f1938114060015478e94961b4e32ffbf"
-                + "cbc9020080c0908312a09c01001132687896cb68180280c0e2dc0700ccbf020500020a02550280a09c0191a09c01003e0a19"
-                + "021a0220022102220223022402550157028ca09c0100080706020a025502570180a09c0181a09c018c9f9c01")
+            try hexadecimal(#require(chain.kept)) == Self.keptBytes)
         let kept = try #require(chain.kept)
         #expect(isState(kept, format: 1))
         #expect(!isState(kept, format: 2))
@@ -117,6 +144,8 @@ import struct MakeBelieve.Chance
         #expect(CellState(cell.bytes) == cell)
         #expect(Overview(overview.bytes) == overview)
         #expect(Overview(overview.bytes)?.zone == "America/New_York")
+        // No calendar has this day, and its end could not be found.
+        #expect(Overview(Overview(day: .max, zone: "UTC").bytes) == nil)
         // A text that is not the name of a zone: a path.
         let slash = overview.bytes.lastIndex(of: UInt8(ascii: "/"))!
         for byte in [UInt8(ascii: "."), 0, 0xff] {
@@ -181,5 +210,60 @@ extension CellState {
 
     fileprivate mutating func add(_ sums: Sums, at mark: Mark) {
         sums.all.withUnsafeBufferPointer { add($0, at: mark) }
+    }
+}
+
+@Suite struct `Numbers of kept bytes` {
+    /// Those at which one more byte is needed, and their neighbours.
+    private static let values: [UInt64] = {
+        var values: [UInt64] = [0, 1, .max, .max - 1]
+        for length in 1...9 {
+            let first = UInt64(1) << UInt64(7 * length)
+            values += [first - 1, first, first + 1]
+        }
+        return values
+    }()
+
+    /// Some are read eight bytes at once.
+    @Test func `are read as they were written, whatever follows`() {
+        for value in Self.values {
+            for rest in 0..<10 {
+                var writer = ByteWriter()
+                writer.unsigned(value)
+                let length = writer.written.count
+                for _ in 0..<rest { writer.byte(0xff) }
+                var reader = KeptReader(writer.written)
+                let read = reader.unsigned()
+                #expect(read == value && reader.isValid && reader.rest == rest)
+                // Cut short, and in a longer form.
+                var short = KeptReader(UnsafeBufferPointer(rebasing: writer.written[..<(length - 1)]))
+                _ = short.unsigned()
+                #expect(!short.isValid)
+                guard length < 10 else { continue }
+                var longer = Array(writer.written[..<length])
+                longer[length - 1] |= 0x80
+                longer.append(0)
+                longer += [UInt8](repeating: 0xff, count: rest)
+                longer.withUnsafeBufferPointer { bytes in
+                    var long = KeptReader(bytes)
+                    _ = long.unsigned()
+                    #expect(!long.isValid)
+                }
+            }
+        }
+    }
+
+    @Test func `as ids have the order of their digits`() {
+        var numbers: [UInt64] = [0, 1, 2, TransactionId.limitNumber - 1]
+        var power: UInt64 = 10
+        while power < TransactionId.limitNumber / 10 {
+            numbers += [power - 1, power, power + 1, power * 2]
+            power *= 10
+        }
+        for one in numbers {
+            for other in numbers {
+                #expect(TransactionId.precedes(one, other) == (String(one) < String(other)), "\(one), \(other)")
+            }
+        }
     }
 }

@@ -90,8 +90,22 @@ public struct FormerBook {
         return CellRecord(key: key, sums: cell.sums, mark: cell.mark).value
     }
 
-    /// These bytes are a state, and are written in this form. nil: they are none.
-    public static func rewritten(_ state: [UInt8]) -> [UInt8]? { ChainState(state)?.bytes }
+    /// A worker may have written these bytes. Some that it read it could not have written.
+    public static func mayHaveWritten(_ state: [UInt8]) -> Bool {
+        guard let read = ChainState(state), read.bytes == state,
+            Set(read.facts.texts).count == read.facts.texts.count
+        else { return false }
+        return read.facts.notices.allSatisfy { notice in
+            guard let transaction = notice.transaction else { return true }
+            if case .text(let number) = transaction.id, let text = read.facts.text(number),
+                case .number = TransactionId(text).form
+            {
+                return false
+            }
+            return (0...10_000_000_000_000).contains(transaction.price ?? 0)
+                && (0...100_000).contains(transaction.revocationPercentage ?? 0)
+        }
+    }
 }
 
 /// Keeps its buffers.

@@ -1,6 +1,7 @@
 // The states that the worker of churn wrote itself.
 
 import Churn
+import Contract
 import JSON
 import Notices
 import SubscriptionHistory
@@ -10,6 +11,7 @@ import Zone
 /// worker counts it at any instant and hears a record about it, or says that it is damaged; it never stops.
 let counts: Target = { bytes, count in
     let bytes = input(bytes, count)
+    readCells(bytes)
     var desk = Desk()
     guard let rewritten = desk.with(bytes, { $0.written(copiesKept: false) }) else { return 0 }
     precondition(rewritten == bytes, "a state is written as another")
@@ -27,6 +29,25 @@ let counts: Target = { bytes, count in
         precondition(desk.hear(record, kept) == nil, "a record is news twice")
     }
     return 0
+}
+
+/// A cell and an overview that are accepted are written in the same form.
+private func readCells(_ bytes: [UInt8]) {
+    bytes.withUnsafeBufferPointer { bytes in
+        var writer = ByteWriter()
+        var cell = CellState(at: CellState.Mark(asOf: 0, offset: 0))
+        if cell.read(bytes) {
+            cell.write(to: &writer)
+            precondition(writer.written.elementsEqual(bytes), "a cell is written as another")
+        }
+        var overview = Overview(day: 0, zone: "UTC")
+        if overview.read(bytes) {
+            writer.removeAll()
+            overview.write(to: &writer)
+            precondition(writer.written.elementsEqual(bytes), "an overview is written as another")
+            _ = Zone.utc.start(of: CivilDay(number: overview.day + 1))
+        }
+    }
 }
 
 /// Reads all that the worker publishes of the changes.
