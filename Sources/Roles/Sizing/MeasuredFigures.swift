@@ -3,7 +3,7 @@
 
 extension MeasuredFigures {
     public static let measured = MeasuredFigures(
-        date: "2026-11-26", machine: "NOT MEASURED",
+        date: "2026-11-26", machine: "NOT MEASURED YET",
         figures: [
             .notificationsPerRenewal: MeasuredFigure(2, "notifications", "mix"),
             .entitlementsPerNotification: MeasuredFigure(0.9, "records", "mix"),
