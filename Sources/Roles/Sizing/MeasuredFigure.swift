@@ -41,8 +41,8 @@ public enum FigureName: String, Sendable, CaseIterable {
     case notificationsPerRenewal
     case entitlementsPerNotification, entitlementEventsPerNotification, accountsPerNotification
     case churnCellsPerNotification, churnEventsPerNotification
-    case entitlementsStatesPerNotification, churnStatesPerNotification
-    case consumptionRecordsPerRequest, consumptionStatesPerRequest
+    case entitlementsStatesPerNotification, churnStatesPerNotification, consumptionStatesPerNotification
+    case consumptionRecordsPerRequest
 
     // MARK: Bytes of a record in its batch on the disk of a broker
 
@@ -60,7 +60,8 @@ public enum FigureName: String, Sendable, CaseIterable {
     /// Of one subscription or purchase: a part that each has, and a part for each of its notifications.
     case entitlementsKeptBytes, entitlementsKeptBytesPerNotification
     case churnKeptBytes, churnKeptBytesPerNotification
-    case churnKeptBytesPerCell, consumptionKeptBytesPerRequest
+    case consumptionKeptBytes, consumptionKeptBytesPerNotification
+    case churnKeptBytesPerCell
     /// Bytes on the disk of a worker for each byte of these records.
     case diskPerStateByte
 

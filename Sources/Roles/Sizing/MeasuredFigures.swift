@@ -3,7 +3,7 @@
 
 extension MeasuredFigures {
     public static let measured = MeasuredFigures(
-        date: "2026-11-26", machine: "NOT MEASURED",
+        date: "2026-11-26", machine: "NOT MEASURED YET",
         figures: [
             .notificationsPerRenewal: MeasuredFigure(2, "notifications", "mix"),
             .entitlementsPerNotification: MeasuredFigure(0.9, "records", "mix"),
@@ -14,7 +14,7 @@ extension MeasuredFigures {
             .entitlementsStatesPerNotification: MeasuredFigure(1, "records", "mix"),
             .churnStatesPerNotification: MeasuredFigure(3, "records", "mix"),
             .consumptionRecordsPerRequest: MeasuredFigure(2, "records", "mix"),
-            .consumptionStatesPerRequest: MeasuredFigure(2, "records", "mix"),
+            .consumptionStatesPerNotification: MeasuredFigure(2, "records", "mix"),
             .notificationBytes: MeasuredFigure(800, "bytes", "mix"),
             .signedBytes: MeasuredFigure(800, "bytes", "ingest"),
             .tickBytes: MeasuredFigure(800, "bytes", "mix"),
@@ -36,7 +36,8 @@ extension MeasuredFigures {
             .churnKeptBytes: MeasuredFigure(800, "bytes", "mix"),
             .churnKeptBytesPerNotification: MeasuredFigure(800, "bytes", "mix"),
             .churnKeptBytesPerCell: MeasuredFigure(800, "bytes", "mix"),
-            .consumptionKeptBytesPerRequest: MeasuredFigure(800, "bytes", "mix"),
+            .consumptionKeptBytes: MeasuredFigure(1, "bytes", "mix"),
+            .consumptionKeptBytesPerNotification: MeasuredFigure(800, "bytes", "mix"),
             .diskPerStateByte: MeasuredFigure(1.2, "bytes a byte", "disk"),
             .ingestRest: MeasuredFigure(0.01, "cores", "ingest"),
             .entitlementsRest: MeasuredFigure(0.01, "cores", "workers"),

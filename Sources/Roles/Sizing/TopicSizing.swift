@@ -81,16 +81,18 @@ struct TopicFormulas {
         case .churn:
             keys * figures[.churnKeptBytes] + notificationsOfAllYears * figures[.churnKeptBytesPerNotification]
                 + cells * figures[.churnKeptBytesPerCell]
-        case .consumption: rates.refundRequests * days * figures[.consumptionKeptBytesPerRequest]
+        // It remembers every purchase: any of them may be asked about.
+        case .consumption:
+            keys * figures[.consumptionKeptBytes]
+                + notificationsOfAllYears * figures[.consumptionKeptBytesPerNotification]
         }
     }
 
     /// How many keys these are.
     private func keptKeys(of worker: WorkerName) -> Double {
         switch worker {
-        case .entitlements: keys
+        case .entitlements, .consumption: keys
         case .churn: keys + cells
-        case .consumption: rates.refundRequests * days
         }
     }
 
@@ -150,7 +152,8 @@ struct TopicFormulas {
         case .entitlements: rates.notifications * figures[.entitlementsStatesPerNotification]
         case .churn: rates.notifications * figures[.churnStatesPerNotification]
         // `sent` and the attempt each change the state once more.
-        case .consumption: rates.refundRequests * (figures[.consumptionStatesPerRequest] + 2)
+        case .consumption:
+            (rates.notifications + rates.usage) * figures[.consumptionStatesPerNotification] + rates.refundRequests * 2
         }
     }
 

@@ -55,6 +55,8 @@ func measureSizedIngest(_ stage: SizingStage, _ figures: inout SizingFigures, _ 
     figures[.ingestPerNotification] =
         (without.fast.ingest - without.rest.ingest) / without.fast.records * 1e6
         - archiving.perCommit * without.fast.batches / without.fast.records
+    figures[.brokerPerNotification] =
+        (without.fast.broker - without.slow.broker) / (without.fast.records - without.slow.records) * 1e6
     figures[.brokerPerArchivedNotification] =
         ((with.fast.broker - with.rest.broker) - (without.fast.broker - without.rest.broker)) / with.fast.records * 1e6
     figures[.ingestMemory] = with.peakBytes

@@ -3,6 +3,7 @@
 import AppStore
 import Contract
 import Crypto
+import Glibc
 import IngestTestKit
 import JSON
 import Kafka
@@ -12,10 +13,12 @@ import Platform
 import Records
 import Sizing
 
-private let subscribers = 2000
+private let subscribers = 1500
 private let days = 400
 /// Percent of the subscribers.
 private let refunds = 5
+private let perSecond = 300
+private let atOnce = 10
 
 /// A record of the mix before it is in a topic.
 private struct Told: Sendable {
@@ -95,13 +98,14 @@ private struct Mix: Sendable {
     }
 }
 
-/// In the order in which they were sent.
+/// In the order in which they were sent, some hundred a second.
 private func append(_ told: [Told], _ names: Names, _ bootstrap: String) throws {
     let topics = [names.topic(.notifications), names.topic(.usage)]
     let writer = try KafkaLog(ClientProperties(bootstrapServers: bootstrap))
         .openWriter(WriterOptions(name: "bench", topics: topics))
     defer { writer.close(by: Deadline(after: .seconds(10))) }
     let batch = OutputBatch()
+    let start = ContinuousClock.now
     for (number, one) in told.enumerated() {
         let isUsage = one.topic == .usage
         let type = isUsage ? "usage" : "notification"
@@ -112,9 +116,11 @@ private func append(_ told: [Told], _ names: Names, _ bootstrap: String) throws 
                 RecordHeader("id", one.id), RecordHeader("schema", "\(type)/1"),
                 RecordHeader("app", "perennial/0.2.0"),
             ])
-        guard batch.count == 1000 || number == told.count - 1 else { continue }
+        guard batch.count == atOnce || number == told.count - 1 else { continue }
         _ = try writer.append(batch, by: Deadline(after: .seconds(60)))
         batch.removeAll()
+        let left = ContinuousClock.now.duration(to: start.advanced(by: .seconds(1) * (number + 1) / perSecond))
+        if left > .zero { usleep(UInt32(left.fractionalSeconds * 1e6)) }
     }
 }
 
@@ -124,21 +130,26 @@ func measureMix(_ stage: SizingStage, _ figures: inout SizingFigures, _ report: 
     let names = stage.names("mix")
     try await stage.createTopics(names)
     let mix = try await Mix(scratch.path, stage.program)
-    try await mix.write(stage, names)
     report.note(
         "mix: \(subscribers) simulated subscribers of \(days) days, \(mix.told.count) notifications and usage records, "
             + "\(mix.renewals) renewals, \(mix.requests) refund requests")
+    // The workers are there before the records, as in an installation: from a backlog they would write one state for many changes.
+    var workers: [(name: WorkerName, process: ChildProcess)] = []
     for worker in WorkerName.allCases {
         let process = try stage.start(
             worker.rawValue, names,
             ["--apps", "\(scratch.path)/apps.json", "--state.directory", scratch.path, "--worker.slot", "0"]
                 + (worker == .consumption ? ["--consumption.send", "false"] : []))
-        try await stage.waitUntilRead(names, by: worker, process)
-        // `usage` is read, too, and what it caused is committed.
-        try await Task.sleep(for: .seconds(3))
-        _ = try await process.terminate(within: .seconds(60))
-        printMessage("sizing: \(worker.rawValue) has read the mix")
+        let admin = try await AdminReading(process)
+        try await waitUntil("\(worker.rawValue) is ready", within: .seconds(120)) { try await admin.isReady() }
+        workers.append((worker, process))
     }
+    try await mix.write(stage, names)
+    for (name, process) in workers { try await stage.waitUntilRead(names, by: name, process) }
+    // `usage` is read, too, and what it caused is committed.
+    try await Task.sleep(for: .seconds(3))
+    for (_, process) in workers { _ = try await process.terminate(within: .seconds(60)) }
+    printMessage("sizing: the workers have read the mix")
     try await tick(stage, names)
     try read(mix, names, stage, &figures, report)
 }
@@ -213,8 +224,11 @@ private func read(
             figures[.churnKeptBytesPerCell] = Double(cells.reduce(0, +)) / Double(cells.count)
         case .consumption:
             figures[.consumptionStateBytes] = changelog.mean(states)
-            figures[.consumptionStatesPerRequest] = Double(states.count) / requests
-            figures[.consumptionKeptBytesPerRequest] = Double(last.values.reduce(0, +)) / requests
+            // Usage records change its state, too.
+            figures[.consumptionStatesPerNotification] = Double(states.count) / Double(mix.told.count)
+            let line = Line(last.compactMap { key, bytes in point(key, bytes, mix) })
+            figures[.consumptionKeptBytes] = line.base
+            figures[.consumptionKeptBytesPerNotification] = line.slope
         }
     }
     figures[.noteBytes] = Double(notes.reduce(0) { $0 + $1.bytes }) / Double(notes.count)
