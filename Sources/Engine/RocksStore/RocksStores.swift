@@ -33,6 +33,8 @@ public final class RocksStores: PartitionStores {
     static let roomForOpening = FreeRoom(bytes: 4 * writeBufferBytes, files: 32)
 
     private let directory: String
+    /// Threads that open stores now.
+    private let openings = Mutex(0)
     private let freeRoom: @Sendable (_ path: String) throws(SystemFailure) -> FreeRoom
     private let cache: StoreCache
     // RocksDB reads it when a store is opened, and it never changes.
@@ -93,7 +95,8 @@ public final class RocksStores: PartitionStores {
 
     /// Opening mostly waits for the disk, so several take little longer than one.
     public func open(all partitions: [Int32]) -> [Int32: Result<any PartitionStore, StoreFault>] {
-        let threads = min(partitions.count, threadsWithRoom)
+        let threads = takeThreads(partitions.count)
+        defer { openings.withLock { $0 -= threads } }
         let shares = (0..<threads).map { thread in
             Share(partitions.enumerated().filter { $0.offset % threads == thread }.map(\.element))
         }
@@ -105,12 +108,17 @@ public final class RocksStores: PartitionStores {
         return shares.reduce(into: [:]) { $0.merge($1.wait()) { first, _ in first } }
     }
 
-    /// Each thread needs the room of one opening, which `requireRoom` does not see while the others take theirs.
-    private var threadsWithRoom: Int {
-        guard let room = try? freeRoom(directory) else { return 1 }
+    /// Each thread needs the room of one opening, which `requireRoom` does not see while others take theirs: those of this
+    /// call, and those of other threads of the worker.
+    private func takeThreads(_ count: Int) -> Int {
         let least = Self.roomForOpening
+        let room = (try? freeRoom(directory)) ?? FreeRoom(bytes: 0)
         let places = min(room.bytes / least.bytes, (room.files ?? .max) / (least.files ?? 1))
-        return max(1, min(Self.openingThreads, Int(clamping: places)))
+        return openings.withLock { openings in
+            let threads = min(count, max(1, min(Self.openingThreads, places - openings)))
+            openings += threads
+            return threads
+        }
     }
 
     /// Checked before, because RocksDB does not survive a full disk: built with assertions, as by Debian, it ends the

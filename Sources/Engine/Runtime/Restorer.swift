@@ -97,6 +97,8 @@ package final class Restorer: Sendable {
 /// The restorer's own side, used by one thread.
 private struct RestoreWork: ~Copyable {
     private static let patience: Duration = .seconds(10)
+    /// For the preparation as a whole: orders wait for its end, and so does a stop.
+    private static let preparation: Duration = .seconds(1)
     /// The end of a partition ends no poll, and what follows a clean stop has no records at all.
     private static let longestPoll: Duration = .milliseconds(10)
 
@@ -162,7 +164,7 @@ private struct RestoreWork: ~Copyable {
         guard !isIdle else { return }
         hasFailed = false
         do throws(LogFault) {
-            let reader = try openReader()
+            let reader = try openReader(by: Deadline(after: Self.patience))
             try begin(reader)
             if running.isEmpty { return }
             try reader.poll(into: batch, limit: 1000, wait: min(wait, Self.longestPoll))
@@ -177,20 +179,21 @@ private struct RestoreWork: ~Copyable {
 
     mutating func prepare() {
         do throws(LogFault) {
-            let reader = try openReader()
+            let deadline = Deadline(after: Self.preparation)
+            let reader = try openReader(by: deadline)
             let topics = [definition.changelog] + definition.inputs.map(\.topic)
             let partitions = topics.flatMap { topic in (0..<definition.partitions).map { TopicPartition(topic, $0) } }
-            let deadline = Deadline(after: Self.patience)
             _ = try reader.ends(.all, of: partitions, by: deadline)
             _ = try reader.beginnings(of: partitions, by: deadline)
         } catch {
-            dropReader()
+            // A partition without a leader, which may be another process's, is no reason to begin anew.
+            if error.remedy != .retrySameCall { dropReader() }
         }
     }
 
-    private mutating func openReader() throws(LogFault) -> any LogReader {
+    private mutating func openReader(by deadline: Deadline) throws(LogFault) -> any LogReader {
         if let reader { return reader }
-        try requireCompaction()
+        try requireCompaction(by: deadline)
         var options = ReaderOptions(name: name, group: definition.group, topics: [definition.changelog])
         options.readsAhead = true
         options.readAheadBytes = memory.restoreReadAheadBytes
@@ -203,11 +206,11 @@ private struct RestoreWork: ~Copyable {
     }
 
     /// Without compaction each restore would lack the keys that have not been written for a long time.
-    private func requireCompaction() throws(LogFault) {
+    private func requireCompaction(by deadline: Deadline) throws(LogFault) {
         let name = definition.changelog
         let shape: TopicShape?
         do throws(LogFault) {
-            shape = try log.topics([name], by: Deadline(after: Self.patience))[name]
+            shape = try log.topics([name], by: deadline)[name]
         } catch {
             guard error.cause == .forbidden else { throw error }
             throw LogFault(
