@@ -66,13 +66,11 @@ final class KafkaSession: LogSession {
             case .success(let grown):
                 deliveries.reset(partitions: written)
                 steps.done("the topics are known")
-                // A member that has a place joins while the producer starts. Nothing is lost if that fails: closing it
-                // is no departure. What the group answers is read later, by `poll`.
-                if options.keepsPlace { try consumer.subscribe(answeringLater: options.inputs) }
                 // Ends the open transaction of an earlier session of this identity, for which the group's offsets wait.
+                // It also comes before joining: a member without a producer would keep partitions that it cannot serve.
                 try producer.start(by: deadline)
                 steps.done("the producer is ready")
-                if !options.keepsPlace { try consumer.subscribe(answeringLater: options.inputs) }
+                try consumer.subscribe(answeringLater: options.inputs)
                 return KafkaSession(options, consumer, producer, deliveries, outputs, grown)
             }
         } catch {
