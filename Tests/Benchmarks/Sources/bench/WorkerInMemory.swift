@@ -11,6 +11,7 @@ import MemoryLog
 import Platform
 import Runtime
 import Store
+import SubscriptionHistory
 
 private let subscriptions = 1_000_000
 /// Of 2.2 KB each, held in memory.
