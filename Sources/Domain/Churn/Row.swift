@@ -163,7 +163,7 @@ extension Timeline {
         }
     }
 
-    /// The place of the row with this id; if there is none, that behind the last row.
+    /// The place of the row with this id. Without such a row: the place behind the last row.
     private mutating func row(of id: RowId, _ greatest: inout UInt64?) -> Int {
         // Notifications about one purchase usually follow each other.
         if let last = rows.last, last.transaction.id == id { return rows.count - 1 }

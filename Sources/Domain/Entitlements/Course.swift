@@ -15,7 +15,7 @@ struct Course: ~Copyable {
     private(set) var rows = Scratch<Row>(capacity: 64)
     /// Times with access, without gaps; sorted.
     private(set) var runs = Scratch<Run>()
-    /// For each renewal info, the next one about the same row; -1: there is none.
+    /// For each renewal info: the place of the next info about the same row. -1: no next info.
     private var nextRenewal = Scratch<Int32>()
     /// Facts of one transaction with different purchase dates, merged.
     private var merged = Scratch<Purchase>()

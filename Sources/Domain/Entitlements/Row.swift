@@ -19,7 +19,7 @@ struct Row: BitwiseCopyable {
     let term: Term
     let meaning: Terms.Meaning
     /// The infos about this row and not about a newer one are a chain, oldest first: the places of the first and the
-    /// last in the history; -1: there is none.
+    /// last in the history; -1: no info.
     var firstRenewal: Int32 = -1
     var lastRenewal: Int32 = -1
     /// The end without leeway and without refunds. nil: the row does not end.

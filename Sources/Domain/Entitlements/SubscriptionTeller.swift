@@ -16,7 +16,7 @@ public struct SubscriptionTeller: ~Copyable {
     /// The version of the kept bytes; the worker's `stateFormat`. The bytes: sequence, what was published, history.
     public static let format: UInt8 = 1
 
-    /// After the greatest number there is none for the next value.
+    /// The next value needs a greater number, so a state with the greatest number is refused.
     private static let sequences = 0..<Int64.max
 
     /// Where the record of the notification is.
@@ -69,10 +69,10 @@ public struct SubscriptionTeller: ~Copyable {
 
     // MARK: Steps
 
-    /// Reads the value of a record of `notifications`, which must stay in the document until all is told.
+    /// Reads the value of a record of `notifications`, which stays in the document until outputs are made.
     public mutating func read(_ document: borrowing JSONDocument) { news = reader.read(document) }
 
-    /// Loads what is kept of the subscription; nil: nothing. The bytes must stay where they are until all is told.
+    /// Loads the kept state of the subscription; nil: no state. Keep the bytes in place until all outputs are made.
     ///
     /// - Parameter format: the format in which the bytes were written. A new format must still read the one before it.
     /// - Returns: false: the bytes are not a valid state.
