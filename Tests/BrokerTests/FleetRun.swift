@@ -41,6 +41,7 @@ final class FleetRun {
         try #require(mounted.code == 0, "\(mounted.words)")
         var options = KafkaOptions()
         options.nodes = 3
+        options.java = .thrifty
         options.hosts = brokerHosts.map(FleetNetwork.host)
         options.dataDirectories = [smallBroker: "\(disk)/data"]
         let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)

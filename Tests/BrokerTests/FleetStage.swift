@@ -168,7 +168,7 @@ final class FleetStage {
         let pace = watch.pace(from: began + Int64(FleetLimits.warmUp) * 1_000, until: ended)
         #expect(
             pace >= Double(rate) * FleetLimits.leastPace,
-            "\(Int(pace)) notifications a second from the second minute on, instead of \(rate)")
+            "\(Int(pace)) notifications a second from the third minute on, instead of \(rate)")
         let workers = crew.shape.places.map { "\($0)" }
         let faults = FleetLimits.faults(
             of: meter, workers: workers, judgesGrowth: seconds >= FleetLimits.secondsToJudgeGrowth)

@@ -37,6 +37,7 @@ extension RealBroker {
         @Test func `lets each partition stand still for less than five seconds`() async throws {
             var options = KafkaOptions()
             options.nodes = 3
+            options.java = .thrifty
             let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
             do {
                 let run = try await RollingRun(
