@@ -21,7 +21,8 @@ public struct KafkaDistribution: Sendable, Equatable {
         _ name: String, _ arguments: [String], stdin: String = "", timeout: Duration = patience * 3
     ) async throws -> String {
         let result = try await run(
-            script(name), arguments, environment: .inherited(adding: Self.environment(of: .quick, heap: "-Xmx256m")), stdin: stdin,
+            script(name), arguments, environment: .inherited(adding: Self.environment(of: .quick, heap: "-Xmx256m")),
+            stdin: stdin,
             timeout: timeout)
         guard result.ending == .exited(code: 0) else {
             throw KafkaTestFault(
