@@ -22,9 +22,9 @@ func runLimit(_ worker: MeasuredWorker, records: Int) throws -> RunFigures {
         changelog.make(n)
         let partition = partitions[Int(changelog.partition(of: workerPartitions))]
         // After the byte that separates a changelog's entries from its notes.
-        try partition.put(changelog.key.span.extracting(droppingFirst: 1), changelog.value.span, .none)
+        try partition.put(changelog.key.span.extracting(droppingFirst: 1), changelog.value.span)
     }
-    for partition in partitions { try partition.write(.none) }
+    for partition in partitions { try partition.write() }
 
     var notifications = Notifications()
     notifications.make(0, of: 0)
@@ -38,9 +38,9 @@ func runLimit(_ worker: MeasuredWorker, records: Int) throws -> RunFigures {
         let key = Notifications.key(of: scattered(n, of: records))
         let partition = partitions[Int(Partitioner.partition(of: key.span, count: workerPartitions))]
         guard try partition.store.read(key.span, into: &state) else { throw NotInTime("a state", limit: .zero) }
-        try partition.put(key.span, state.span, .process)
+        try partition.put(key.span, state.span)
     }
-    for partition in partitions { try partition.write(.process) }
+    for partition in partitions { try partition.write() }
     meter.stop()
     for partition in partitions { try partition.store.close() }
     return RunFigures(try requireSpending(meter, within: .zero))
@@ -52,13 +52,14 @@ private final class StoredPartition {
 
     init(_ store: any PartitionStore) { self.store = store }
 
-    func put(_ key: Span<UInt8>, _ value: Span<UInt8>, _ durability: StoreDurability) throws(StoreFault) {
+    func put(_ key: Span<UInt8>, _ value: Span<UInt8>) throws(StoreFault) {
         changes.put(key, value)
-        if changes.bytes.count > bytesPerWrite { try write(durability) }
+        if changes.bytes.count > bytesPerWrite { try write() }
     }
 
-    func write(_ durability: StoreDurability) throws(StoreFault) {
-        try store.write(changes, durability)
+    /// As a worker writes.
+    func write() throws(StoreFault) {
+        try store.write(changes, .none)
         changes.removeAll()
     }
 }
