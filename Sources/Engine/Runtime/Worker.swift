@@ -311,12 +311,17 @@ package final class Worker {
         let due = environment.elapsed() - options.storeInterval
         var oldest: PartitionTask?
         for task in partitions.tasks {
-            if task.isFullForStore { try task.writeStore() }
+            if task.isFullForStore { try writeStore(of: task) }
             guard let since = task.unstoredSince, since <= due else { continue }
             if let other = oldest?.unstoredSince, other <= since { continue }
             oldest = task
         }
-        try oldest?.writeStore()
+        if let oldest { try writeStore(of: oldest) }
+    }
+
+    private func writeStore(of task: PartitionTask) throws(StoreFault) {
+        try task.writeStore()
+        try task.flushStore(options.flush)
     }
 
     private func endCycle() {
