@@ -1,5 +1,7 @@
 // How much of the changelog a restore reads again after a kill.
 
+internal import Log
+internal import Platform
 internal import Store
 
 /// A store keeps what was written in its write buffers until one is full, and a kill loses them: the restore reads the

@@ -1,4 +1,5 @@
 import Log
+import MemoryLog
 import Store
 import Testing
 import WorkerTestKit
