@@ -247,6 +247,8 @@ static int open_stores(struct worker *worker) {
     worker->cache = rocksdb_cache_create_lru((size_t)work->block_bytes);
     worker->reading = rocksdb_readoptions_create();
     worker->writing = rocksdb_writeoptions_create();
+    // As workers write: the changelog is the log.
+    rocksdb_writeoptions_disable_WAL(worker->writing, 1);
     worker->stores = calloc((size_t)work->partitions, sizeof *worker->stores);
     worker->changes = calloc((size_t)work->partitions, sizeof *worker->changes);
     for (int32_t p = 0; p < work->partitions; p++) {
