@@ -10,8 +10,10 @@ import Synchronization
 
 private let perSecond = 500
 private let seconds = 20
-/// Until the worker has processed what piled up while it started, and Java has compiled what the broker does often.
-private let warmUp = 15
+/// Until the worker has processed what piled up while it started.
+private let warmUp = 10
+/// Before the first run: until Java has compiled what the broker does often.
+private let firstWarmUp = 45
 /// A run with its start and its end.
 private let secondsOfRun = seconds + warmUp + 15
 
@@ -34,7 +36,7 @@ func measureWorkerLatency(_ report: inout Report) async throws {
     let broker = try await MeasuredBroker.start()
     let input = WorkerInput("worker-latency", of: .entitlements, on: broker.bootstrap, end: WallClock.milliseconds())
     // Each has one notification, or an output would not follow each.
-    let subscriptions = perSecond * secondsOfRun * intervals.count
+    let subscriptions = perSecond * (firstWarmUp + secondsOfRun * intervals.count)
     try await input.create(run: "live")
     try await input.fillChangelog(run: "live", subscriptions: subscriptions)
     let scratch = try ScratchDirectory("bench-worker")
@@ -44,7 +46,8 @@ func measureWorkerLatency(_ report: inout Report) async throws {
         "\(perSecond * seconds) notifications, \(perSecond) a second, one by one, of known subscriptions; publisher, worker, Kafka "
             + "and reader on one machine; a commit interval at a time")
     for interval in intervals {
-        let measured = try await measure(input, interval, state: scratch.path, broker)
+        let seconds = interval == intervals[0] ? firstWarmUp : warmUp
+        let measured = try await measure(input, interval, state: scratch.path, broker, warmUp: seconds)
         tell(measured, interval, &report)
     }
     try await trickle.stop()
@@ -63,7 +66,7 @@ private struct Measured {
 }
 
 private func measure(
-    _ input: WorkerInput, _ interval: Int, state: String, _ broker: MeasuredBroker
+    _ input: WorkerInput, _ interval: Int, state: String, _ broker: MeasuredBroker, warmUp: Int
 ) async throws -> Measured {
     let worker = try WorkerProcess(input, run: "live", state: state, interval: interval)
     _ = try await worker.moments("committed", of: Set(0..<workerPartitions))
