@@ -12,7 +12,7 @@ final class MeasuredBroker: Sendable {
     static func start() async throws -> MeasuredBroker {
         guard BrokerSource.current.canStartBrokers else { return MeasuredBroker(try await requireKafka(), nil) }
         var options = KafkaOptions()
-        options.hasUsualJava = true
+        options.java = .usual
         // The topics of a run are gone before the next run.
         options.properties = ["log.segment.delete.delay.ms": "1000"]
         let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
