@@ -155,7 +155,8 @@ final class FleetRun {
         while true {
             let used = try await KafkaTestKit.run("df", ["--output=used", brokerDisk])
             let kilobytes = try #require(
-                used.standardOutput.split(separator: "\n").last.flatMap { Int($0.trimmingCharacters(in: .whitespaces)) })
+                used.standardOutput.split(separator: "\n").last.flatMap { Int($0.trimmingCharacters(in: .whitespaces)) }
+            )
             let resized = try await resize("\(kilobytes + 256)k")
             if resized.code == 0 { return }
             try #require(!deadline.hasPassed, "\(resized.words)")
