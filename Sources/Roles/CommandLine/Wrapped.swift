@@ -1,25 +1,37 @@
 // Text that fits the width of a terminal.
 
-/// Breaks lines between words. A word that is longer than a line is broken, too.
+/// Breaks lines between words. A word that is longer than a line is broken, too: behind a sign within it, if there is one
+/// in the second half of the line, so that the parts of a product's name stay whole.
 ///
 /// - Parameter hanging: the indent of all lines but the first.
 package func wrapped(_ text: String, width: Int, hanging: Int = 0) -> [String] {
-    let words = text.split(separator: " ", omittingEmptySubsequences: false)
-        .flatMap { pieces(of: $0, length: width - hanging) }
+    let indent = String(repeating: " ", count: hanging)
     var lines: [String] = []
-    var line = words.first.map(String.init) ?? ""
-    for word in words.dropFirst() {
-        if line.count + 1 + word.count <= width {
-            line += " " + word
-        } else {
-            lines.append(line)
-            line = String(repeating: " ", count: hanging) + word
+    var line: String?
+    for word in text.split(separator: " ", omittingEmptySubsequences: false) {
+        if let begun = line, begun.count + 1 + word.count <= width {
+            line = begun + " " + word
+            continue
         }
+        if let begun = line { lines.append(begun) }
+        var pieces = pieces(of: word, length: max(1, width - hanging))
+        let last = pieces.removeLast()
+        for piece in pieces { lines.append((lines.isEmpty ? "" : indent) + piece) }
+        line = (lines.isEmpty ? "" : indent) + last
     }
-    return lines + [line]
+    return lines + [line ?? ""]
 }
 
+/// At least one.
 private func pieces(of word: Substring, length: Int) -> [Substring] {
-    guard word.count > length else { return [word] }
-    return [word.prefix(length)] + pieces(of: word.dropFirst(length), length: length)
+    var pieces: [Substring] = []
+    var rest = word
+    while rest.count > length {
+        let most = rest.prefix(length)
+        let sign = most.dropFirst(length / 2).lastIndex { !$0.isLetter && !$0.isNumber }
+        let piece = sign.map { most[...$0] } ?? most
+        pieces.append(piece)
+        rest = rest[piece.endIndex...]
+    }
+    return pieces + [rest]
 }

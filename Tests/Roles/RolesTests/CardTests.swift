@@ -49,6 +49,11 @@ import Testing
         #expect(wrapped("one two three", width: 8, hanging: 2) == ["one two", "  three"])
         #expect(wrapped("abcdefghij k", width: 5, hanging: 1) == ["abcd", " efgh", " ij k"])
         #expect(wrapped("", width: 5) == [""])
+        #expect(wrapped("com.example.pro.yearly", width: 16) == ["com.example.pro.", "yearly"])
+        #expect(wrapped("com.example.yearly", width: 14) == ["com.example.", "yearly"])
+        #expect(wrapped("a.bcdefghijk", width: 8) == ["a.bcdefg", "hijk"])
+        // The pieces of a word are never joined by a space.
+        #expect(wrapped("abcdefgh", width: 6, hanging: 3) == ["abc", "   def", "   gh"])
     }
 }
 
