@@ -99,7 +99,7 @@ enum FleetLimits {
     static let warmUp = 120.0
     /// In shorter runs the state still grows towards the size of its cache.
     static let secondsToJudgeGrowth = 600
-    /// Of the pace that was asked for, from the end of the warm-up to the last notification.
+    /// Of the pace that was asked for, after the warm-up.
     static let leastPace = 0.8
 
     /// Long enough for each trouble of a network, because these come first.

@@ -85,8 +85,8 @@ final class FleetRun {
         // The session timeout, and as long as a start takes here.
         #expect(report.longest < .seconds(60))
         try await stage.judge(
-            "\(causes) disturbances (\(kinds.joined(separator: ", "))), longest pause \(report.longest.inSeconds) (median/longest: \(report.figures))"
-        )
+            "\(causes) disturbances (\(kinds.joined(separator: ", "))), longest pause \(report.longest.inSeconds) (median/longest: \(report.figures))",
+            onlyQuiet: true)
         // What is missing then is not the fault of the processes that wrote it.
         #expect(!stage.cluster.hasSkippedMarkers, "a broker has skipped the markers of a transaction: run it again")
         await stage.cluster.close()

@@ -54,12 +54,12 @@ final class FleetWatch: Sendable {
     /// How long the watch has read nothing, in milliseconds.
     var blindest: Int64 { notes.withLock(\.blindest) }
 
-    /// Notifications for each second of this time.
-    func pace(from: Int64, until: Int64) -> Double {
-        let count = notes.withLock { $0.published }.reduce(0) { sum, second in
-            (from / 1_000..<until / 1_000).contains(second.key) ? sum + second.value : sum
-        }
-        return Double(count) / max(1, Double(until / 1_000 - from / 1_000))
+    /// Notifications for each second of these times, in milliseconds since 1970.
+    func pace(in times: [Range<Int64>]) -> Double {
+        let seconds = times.map { $0.lowerBound / 1_000..<$0.upperBound / 1_000 }
+        let published = notes.withLock(\.published)
+        let count = seconds.reduce(0) { sum, time in time.reduce(sum) { $0 + published[$1, default: 0] } }
+        return Double(count) / Double(max(1, seconds.reduce(0) { $0 + $1.count }))
     }
 
     /// Empty: all partitions move, or have nothing to do.

@@ -9,7 +9,8 @@ import Testing
 /// Ingest and the workers.
 final class ManyCrew {
     static let zone = "America/New_York"
-    static let cacheBytes = 64 << 20
+    /// Small, so that it is full soon, and memory that still grows then shows.
+    static let cacheBytes = 16 << 20
     /// The slot whose disk can be filled.
     static let smallSlot = 0
 

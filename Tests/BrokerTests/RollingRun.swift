@@ -161,7 +161,7 @@ final class RollingRun {
         #expect(faults.isEmpty, "\(faults.count) pauses of 5 s or more, the first: \(faults.first ?? "")")
         try await stage.judge(
             "\(restarts.count) restarts (median/longest pause, and publish to committed: \(figures)), publish to committed during them: "
-                + FleetWaits.words(waits))
+                + FleetWaits.words(waits), onlyQuiet: false)
         #expect(!stage.cluster.hasSkippedMarkers, "a broker has skipped the markers of a transaction: run it again")
     }
 }

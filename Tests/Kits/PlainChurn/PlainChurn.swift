@@ -54,8 +54,29 @@ public struct PlainChurn {
     }
 
     /// C(facts, clock), by cell key. Zeros and empty cells are left out.
-    public func cells(at clock: Int64) -> [String: PlainCell] {
-        let life = PlainLife(facts, chain: chain, clock: clock)
+    public func cells(at clock: Int64) -> [String: PlainCell] { cells(of: life(at: clock)) }
+
+    /// The stock at the clock.
+    public func standing(at clock: Int64) -> PlainStanding { standing(of: life(at: clock), at: clock) }
+
+    /// The stock at the end of a day, as known at the clock.
+    public func standing(atEndOf day: String, clock: Int64) -> PlainStanding {
+        standing(of: life(at: clock), at: end(of: day))
+    }
+
+    /// All of these at once: the life, which takes most of the time, is computed once.
+    func told(at clock: Int64, endsOf days: [String]) -> (
+        cells: [String: PlainCell], now: PlainStanding, then: [PlainStanding]
+    ) {
+        let life = life(at: clock)
+        return (
+            cells(of: life), standing(of: life, at: clock), days.map { standing(of: life, at: end(of: $0)) }
+        )
+    }
+
+    private func life(at clock: Int64) -> PlainLife { PlainLife(facts, chain: chain, clock: clock) }
+
+    private func cells(of life: PlainLife) -> [String: PlainCell] {
         var ledger = PlainLedger(zone: zone, partition: partition)
         life.postRows(&ledger)
         life.postCharges(&ledger)
@@ -73,16 +94,7 @@ public struct PlainChurn {
         return ledger.cells
     }
 
-    /// The stock at the clock.
-    public func standing(at clock: Int64) -> PlainStanding { standing(at: clock, clock: clock) }
-
-    /// The stock at the end of a day, as known at the clock.
-    public func standing(atEndOf day: String, clock: Int64) -> PlainStanding {
-        standing(at: end(of: day), clock: clock)
-    }
-
-    private func standing(at t: Int64, clock: Int64) -> PlainStanding {
-        let life = PlainLife(facts, chain: chain, clock: clock)
+    private func standing(of life: PlainLife, at t: Int64) -> PlainStanding {
         let place = life.visits.lastIndex { $0.from <= t } ?? 0
         let ledger = PlainLedger(zone: zone, partition: partition)
         return PlainStanding(

@@ -64,8 +64,9 @@ public struct PlainJudge: Sendable {
     /// The standings of all chains, at their partitions' clocks.
     public var standings: [PlainStanding] { chains.map { $0.churn.standing(at: $0.clock) } }
 
-    private var chains: [(churn: PlainChurn, clock: Int64)] {
-        records.sorted { $0.key < $1.key }.map { chain, records in
+    /// One after the other: all of them at once would not fit into the memory of a small machine.
+    private var chains: some Sequence<(churn: PlainChurn, clock: Int64)> {
+        records.sorted { $0.key < $1.key }.lazy.map { chain, records in
             let churn = PlainChurn(records: records, chain: chain.id, zone: zone, partition: chain.partition)
             return (churn, clocks[chain.partition] ?? 0)
         }
@@ -74,19 +75,25 @@ public struct PlainJudge: Sendable {
     /// What is wrong; empty if nothing is: cells that are not the sum over all chains, events that do not add up to the cells,
     /// and identities that do not hold, now or at the end of some days.
     public func wrong() -> [String] {
-        let chains = chains
-        var expected = PlainIdentities()
-        for chain in chains { expected.add(chain.churn.cells(at: chain.clock)) }
         var found = PlainIdentities()
         found.add(cells)
+        let all = found.days
+        let days = stride(from: 0, to: all.count, by: max(1, all.count / 4)).map { all[$0] }
+        var expected = PlainIdentities()
+        var now: [PlainStanding] = []
+        var then = [[PlainStanding]](repeating: [], count: days.count)
+        for chain in chains {
+            let told = chain.churn.told(at: chain.clock, endsOf: days)
+            expected.add(told.cells)
+            now.append(told.now)
+            for (place, standing) in told.then.enumerated() { then[place].append(standing) }
+        }
         var wrong = strange
         wrong += Self.differences("cell", cells, from: expected.cells)
         wrong += Self.differences("events of", events.cells, from: cells)
-        wrong += found.violations(standings: chains.map { $0.churn.standing(at: $0.clock) })
-        let days = found.days
-        for day in stride(from: 0, to: days.count, by: max(1, days.count / 4)).map({ days[$0] }) {
-            let then = chains.map { $0.churn.standing(atEndOf: day, clock: $0.clock) }
-            wrong += found.violations(standings: then, atEndOf: day).map { "\($0), at the end of \(day)" }
+        wrong += found.violations(standings: now)
+        for (day, standings) in zip(days, then) {
+            wrong += found.violations(standings: standings, atEndOf: day).map { "\($0), at the end of \(day)" }
         }
         return wrong
     }

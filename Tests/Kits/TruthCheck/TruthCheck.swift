@@ -144,7 +144,8 @@ public struct TruthCheck: Sendable {
         let until = record["accessUntil"]?.integer
         guard record["access"]?.bool == true else {
             if subscription.intervals.contains(where: { $0.contains(end) }) { return ["access is missing"] }
-            let last = subscription.intervals.compactMap(\.until).max()
+            // A period that was renewed before it begins gives no access yet.
+            let last = subscription.intervals.filter { $0.from <= end }.compactMap(\.until).max()
             return until == last ? [] : ["access ended at \(until ?? -1) and not at \(last ?? -1)"]
         }
         // Without interruption from now on.
