@@ -62,7 +62,7 @@ extension Course {
     }
 
     /// A family member's transaction may carry the purchaser's token, which is not the member's.
-    private func account(of row: Row, _ info: RenewalRow?) -> TextNumber {
+    private func account(of row: Row, _ info: Info?) -> TextNumber {
         if row.meaning.isFamilyShared { return .none }
         let token = terms(of: row).appAccountToken
         return token.isNone ? info?.appAccountToken ?? .none : token
@@ -72,14 +72,14 @@ extension Course {
         row.isOneTime ? nil : history.texts[terms(of: row).billingPlan] ?? TextPlace(AppleWord.billedUpfront)
     }
 
-    private func commitment(of row: Row, _ info: RenewalRow?) -> Entitlement.Commitment? {
+    private func commitment(of row: Row, _ info: Info?) -> Entitlement.Commitment? {
         guard row.isCommitment, let commitment = commitment(of: row) else { return nil }
         return Entitlement.Commitment(
             period: commitment.period, of: commitment.of, endsAt: commitment.endsAt, price: commitment.price,
             renews: info?.commitment?.autoRenewStatus.flatMap(isOn))
     }
 
-    private func priceConsent(_ info: RenewalRow?) -> Entitlement.PriceConsent? {
+    private func priceConsent(_ info: Info?) -> Entitlement.PriceConsent? {
         switch info?.priceIncreaseStatus {
         case 0: .waiting
         case 1: .settled
@@ -91,7 +91,7 @@ extension Course {
 
     /// A change of a commitment takes effect at its end, all others at the next renewal. A purchase that does not renew
     /// has none.
-    private func pendingProduct(of row: Row, _ info: RenewalRow?) -> TextNumber {
+    private func pendingProduct(of row: Row, _ info: Info?) -> TextNumber {
         guard let info else { return .none }
         let pending: TextNumber
         if row.isCommitment, let commitment = info.commitment, !commitment.autoRenewProductId.isNone {
@@ -102,7 +102,7 @@ extension Course {
         return pending == terms(of: row).productId ? .none : pending
     }
 
-    private func pendingPlan(of row: Row, _ info: RenewalRow?) -> TextNumber {
+    private func pendingPlan(of row: Row, _ info: Info?) -> TextNumber {
         guard let info else { return .none }
         let pending: TextNumber
         if row.isCommitment, let commitment = info.commitment, !commitment.renewalBillingPlan.isNone {
@@ -115,7 +115,7 @@ extension Course {
 
     // MARK: Failed payments
 
-    func graceUntil(of row: Row, _ info: RenewalRow?, _ verdict: Verdict, at instant: Int64) -> Int64? {
+    func graceUntil(of row: Row, _ info: Info?, _ verdict: Verdict, at instant: Int64) -> Int64? {
         guard verdict.state == .active || verdict.state == .grace, let info, let grace = row.grace(info),
             instant < grace
         else { return nil }

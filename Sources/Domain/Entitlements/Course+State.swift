@@ -63,7 +63,7 @@ extension Course {
         }
     }
 
-    private func ruling(of row: Row, expires: Int64, _ info: RenewalRow?, at instant: Int64) -> Verdict {
+    private func ruling(of row: Row, expires: Int64, _ info: Info?, at instant: Int64) -> Verdict {
         if let info, row.isRetrying(info) {
             let grace = row.grace(info)
             if !row.isCommitment && instant < expires {
@@ -88,7 +88,7 @@ extension Course {
         rules.retryWindow(isCommitment: row.isCommitment).map { instant < adding(expires, $0) } ?? true
     }
 
-    private func expiryReason(of row: Row, _ info: RenewalRow?) -> Entitlement.Reason {
+    private func expiryReason(of row: Row, _ info: Info?) -> Entitlement.Reason {
         if let intent = info?.expirationIntent { return Entitlement.Reason(EndReason(expirationIntent: intent)) }
         if let expiry = row.expiry {
             let reason = history.texts.bytes(expiry.subtype).flatMap { EndReason(expiredSubtype: $0) }

@@ -24,7 +24,7 @@ struct Course: ~Copyable {
 
     var runsTruncated: Bool { history.isTruncated || runs.count > Self.limitRuns }
     /// The newest renewal info, whatever row it is about.
-    var newestRenewal: RenewalRow? { history.renewals.last }
+    var newestInfo: Info? { history.renewals.isEmpty ? nil : info(at: history.renewals.count - 1) }
 
     /// To be called when the history has changed.
     /// - Returns: false: no transaction is known. Then there is no answer.
@@ -33,22 +33,14 @@ struct Course: ~Copyable {
         runs.removeAll()
         guard !history.purchases.isEmpty else { return false }
         addRows()
-        // Usually the rows are sorted already.
-        var sorted = rows.values
-        if !sorted.neighboursSatisfy({ $0.precedes($1) }) { sorted.sort { $0.precedes($1) } }
         giveRenewals()
-        for place in rows.indices { rows[place].end = end(of: place) }
-        setSince()
-        setRuns()
+        setEnds()
         return true
     }
 
-    /// One row for each transaction.
+    /// One row for each transaction, sorted.
     private mutating func addRows() {
-        // Ids usually grow with the dates, and then each transaction appears once.
-        if history.purchases.values.neighboursSatisfy({ $0.id < $1.id }) {
-            return addRows(history.purchases.values)
-        }
+        if history.idsGrow { return addRows(history.purchases.values) }
         merged.removeAll()
         for place in history.purchases.indices { merged.append(history.purchases[place]) }
         var sorted = merged.values
@@ -67,19 +59,25 @@ struct Course: ~Copyable {
 
     private mutating func addRows(_ purchases: UnsafeMutableBufferPointer<Purchase>) {
         guard let start = purchases.baseAddress else { return }
+        // Usually they are.
+        var areSorted = true
         for place in 0..<purchases.count {
             let terms = Int(purchases[place].terms)
             rows.append(
                 Row(start + place, history.terms[terms].meaning) {
                     rules.product(of: history.terms[terms], history.texts)?.period
                 })
+            if place > 0, !rows[place - 1].precedes(rows[place]) { areSorted = false }
         }
+        if areSorted { return }
+        var sorted = rows.values
+        sorted.sort { $0.precedes($1) }
     }
 
     private mutating func giveRenewals() {
         nextRenewal.fill(-1, count: history.renewals.count)
         for place in history.renewals.indices {
-            guard let owner = owner(of: history.renewals[place]) else { continue }
+            guard let owner = owner(of: info(at: place)) else { continue }
             let last = Int(rows[owner].lastRenewal)
             if last < 0 { rows[owner].firstRenewal = Int32(place) } else { nextRenewal[last] = Int32(place) }
             rows[owner].lastRenewal = Int32(place)
@@ -88,7 +86,7 @@ struct Course: ~Copyable {
 
     /// The newest row that the info is about. An info is not about rows that begin at its renewal date or later. A
     /// binary search skips them, so only a few rows are checked.
-    func owner(of info: RenewalRow) -> Int? {
+    @inline(__always) func owner(of info: Info) -> Int? {
         var (low, high) = (0, rows.count)
         while let renewalDate = info.renewalDate, low < high {
             let middle = low + (high - low) / 2
@@ -102,7 +100,7 @@ struct Course: ~Copyable {
     }
 
     /// The end of a row without leeway and without refunds.
-    private func end(of place: Int) -> Int64? {
+    @inline(__always) private func end(of place: Int) -> Int64? {
         let row = rows[place]
         switch row.term {
         case .oneTime(let until): return until
@@ -113,18 +111,20 @@ struct Course: ~Copyable {
                 let following = Int(nextRenewal[info])
                 // An unused rest of grace ended with the next info: paid, cancelled or given up.
                 let next = following >= 0 ? history.renewals[following].version.signedDate : .max
-                if let grace = row.grace(history.renewals[info]) { latest = max(latest, min(grace, next)) }
+                if let grace = row.grace(self.info(at: info)) { latest = max(latest, min(grace, next)) }
                 info = following
             }
             return place + 1 < rows.count ? min(latest, rows[place + 1].start) : latest
         }
     }
 
-    /// Rows belong together if one starts no later than the latest end so far.
-    private mutating func setSince() {
+    /// Sets the ends of all rows, and what follows from them: continuous access, and runs.
+    private mutating func setEnds() {
+        // Rows belong together if one starts no later than the latest end so far.
         var since = rows[0].start
         var latest: Int64? = since
         for place in rows.indices {
+            rows[place].end = end(of: place)
             let end = rows[place].endOrRevocation
             if let before = latest, rows[place].start > before {
                 since = rows[place].start
@@ -133,25 +133,23 @@ struct Course: ~Copyable {
                 latest = laterEnd(latest, end)
             }
             rows[place].since = since
+            // A refunded purchase counts as never bought; an upgrade refunds only the unused rest.
+            if !rows[place].isRefunded { addRun(from: rows[place].start, to: end) }
         }
     }
 
-    private mutating func setRuns() {
-        for place in rows.indices {
-            // A refunded purchase counts as never bought; an upgrade refunds only the unused rest.
-            if rows[place].isRefunded { continue }
-            let (start, end) = (rows[place].start, rows[place].endOrRevocation)
-            if let end, end <= start { continue }
-            if let last = runs.last, last.end.map({ start <= $0 }) ?? true {
-                runs[runs.count - 1].end = laterEnd(last.end, end)
-            } else {
-                runs.append(Run(start: start, end: end))
-            }
+    @inline(__always) private mutating func addRun(from start: Int64, to end: Int64?) {
+        if let end, end <= start { return }
+        if let last = runs.last, last.end.map({ start <= $0 }) ?? true {
+            runs[runs.count - 1].end = laterEnd(last.end, end)
+        } else {
+            runs.append(Run(start: start, end: end))
         }
     }
 
     // MARK: What a row has
 
+    @inline(__always) private func info(at place: Int) -> Info { Info(history.renewals.place(of: place)) }
     func terms(of row: Row) -> Terms { history.terms[row.terms] }
     func commitment(of row: Row) -> Particulars.Commitment? { history.commitment(of: row.purchase) }
 
@@ -160,7 +158,7 @@ struct Course: ~Copyable {
         guard row.isCommitment, let end = row.end else { return row.end }
         var info = Int(row.firstRenewal)
         while info >= 0 {
-            let renewal = history.renewals[info]
+            let renewal = self.info(at: info)
             if row.isRetrying(renewal) { return min(end, renewal.version.signedDate) }
             info = Int(nextRenewal[info])
         }
@@ -173,7 +171,7 @@ struct Course: ~Copyable {
         var info = Int(row.firstRenewal)
         while info >= 0 {
             let next = Int(nextRenewal[info])
-            if row.isRetrying(history.renewals[info]) {
+            if row.isRetrying(self.info(at: info)) {
                 ended = next >= 0 ? history.renewals[next].version.signedDate : nil
             }
             info = next
@@ -182,14 +180,14 @@ struct Course: ~Copyable {
     }
 
     /// The last period of a commitment that the customer does not continue.
-    func isLastPeriod(_ row: Row, _ info: RenewalRow) -> Bool {
+    func isLastPeriod(_ row: Row, _ info: Info) -> Bool {
         guard row.isCommitment, info.commitment?.autoRenewStatus == 0, let commitment = commitment(of: row),
             let period = commitment.period
         else { return false }
         return period >= commitment.of ?? 12
     }
 
-    func expectsRenewal(_ row: Row, _ info: RenewalRow) -> Bool {
+    func expectsRenewal(_ row: Row, _ info: Info) -> Bool {
         info.autoRenewStatus == 1 && !row.isRetrying(info) && info.expirationIntent == nil && row.expiry == nil
             && !isLastPeriod(row, info)
     }
@@ -203,8 +201,8 @@ struct Course: ~Copyable {
     }
 
     /// The newest renewal info, if it is about this row. One-time purchases have none.
-    func info(of row: Row) -> RenewalRow? {
-        guard !row.isOneTime, let newest = newestRenewal, row.isTold(by: newest) else { return nil }
+    func info(of row: Row) -> Info? {
+        guard !row.isOneTime, let newest = newestInfo, row.isTold(by: newest) else { return nil }
         return newest
     }
 }

@@ -70,16 +70,16 @@ struct Row: BitwiseCopyable {
     /// Whether the info is about this row's period. It is not if it was signed before the row was known, or if this row
     /// is the renewal that it announces. A backfilled row is signed late and an early renewal begins late, so the
     /// earlier of the two dates counts.
-    func isTold(by info: RenewalRow) -> Bool {
+    func isTold(by info: Info) -> Bool {
         info.version.signedDate >= adding(min(firstSigned, start), -Self.tolerance)
             && info.renewalDate.map { $0 > start } ?? true
     }
 
     /// A commitment is billed even if the customer has cancelled.
-    func isRetrying(_ info: RenewalRow) -> Bool { info.showsRetry && (isCommitment || !info.isCancelled) }
+    func isRetrying(_ info: Info) -> Bool { info.showsRetry && (isCommitment || !info.isCancelled) }
 
     /// The end of the grace period. It is nil without a grace period; commitments never have one.
-    func grace(_ info: RenewalRow) -> Int64? {
+    func grace(_ info: Info) -> Int64? {
         guard case .period(let expires, false) = term, isRetrying(info), let end = info.gracePeriodExpiresDate,
             end > expires
         else { return nil }

@@ -98,7 +98,7 @@ public struct SubscriptionTeller: ~Copyable {
     }
 
     /// - Returns: false: nothing is new.
-    public mutating func mergeNews() -> Bool { news.map { course.history.merge($0) } ?? false }
+    public mutating func mergeNews() -> Bool { news != nil && course.history.merge(news!) }
 
     /// Computes everything that is to be written.
     /// - Parameters:
@@ -189,11 +189,12 @@ public struct SubscriptionTeller: ~Copyable {
         return hash
     }
 
-    private func writeCause(_ origin: Origin?, to json: inout JSONWriter) {
-        guard let origin, let news else { return json.null() }
+    /// Inlined: a call would pass a copy of everything here.
+    @inline(__always) private func writeCause(_ origin: Origin?, to json: inout JSONWriter) {
+        guard let origin, news != nil else { return json.null() }
         Cause.write(
-            notificationUUID: news.notificationUUID?.bytes, type: news.type?.bytes, subtype: news.subtype?.bytes,
-            signedDate: news.signedDate, partition: origin.partition, offset: origin.offset, to: &json)
+            notificationUUID: news?.notificationUUID?.bytes, type: news?.type?.bytes, subtype: news?.subtype?.bytes,
+            signedDate: news?.signedDate, partition: origin.partition, offset: origin.offset, to: &json)
     }
 
     /// The value of one of `events`.

@@ -107,7 +107,7 @@ extension Timeline {
             decidedBy: isToldByInfo ? info?.version ?? row.purchase.version : row.purchase.version)
     }
 
-    private func rule(of row: Row, _ info: RenewalRow?, at instant: Int64) -> Rule {
+    private func rule(of row: Row, _ info: Info?, at instant: Int64) -> Rule {
         let isRetrying = info.map(row.isRetrying) ?? false
         switch course.verdict(at: instant).state {
         case .revoked: return row.isRevokedByFamily ? .taken : .refunded

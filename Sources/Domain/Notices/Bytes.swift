@@ -77,7 +77,8 @@ public struct ByteWriter: ~Copyable {
 /// Numbers as `ByteWriter` writes them.
 public enum CompactNumber {
     /// Each number has exactly one form: a longer form of the same number is invalid, which is nil.
-    @inlinable public static func unsigned(in bytes: UnsafeBufferPointer<UInt8>, at place: inout Int) -> UInt64? {
+    @inlinable @inline(__always)
+    public static func unsigned(in bytes: UnsafeBufferPointer<UInt8>, at place: inout Int) -> UInt64? {
         if bytes.count - place >= 8 {
             // All bytes at once: every row has six numbers of some five bytes.
             let word = UInt64(
@@ -91,11 +92,16 @@ public enum CompactNumber {
                 return joined(sevens)
             }
         }
-        return longUnsigned(in: bytes, at: &place)
+        // The address of `place` is given to nobody, so that it stays in a register.
+        var next = place
+        let value = longUnsigned(in: bytes, at: &next)
+        place = next
+        return value
     }
 
     /// Eight groups of seven bits without the gaps between them.
-    @inlinable static func joined(_ sevens: UInt64) -> UInt64 {
+    @inlinable @inline(__always)
+    static func joined(_ sevens: UInt64) -> UInt64 {
         let pairs = (sevens & 0x7f00_7f00_7f00_7f00) >> 1 | sevens & 0x007f_007f_007f_007f
         let fours = (pairs & 0x3fff_0000_3fff_0000) >> 2 | pairs & 0x0000_3fff_0000_3fff
         return (fours & 0x0fff_ffff_0000_0000) >> 4 | fours & 0x0000_0000_0fff_ffff

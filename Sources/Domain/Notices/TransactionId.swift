@@ -1,5 +1,7 @@
 // The id of a transaction.
 
+internal import JSON
+
 /// Apple's ids are numbers, which need no separate memory here; any other text is also an id. Sorted by the order of
 /// their bytes.
 public struct TransactionId: Sendable, Hashable {
@@ -34,12 +36,7 @@ public struct TransactionId: Sendable, Hashable {
         guard (1...limitDigits).contains(bytes.count), bytes.count == 1 || bytes[0] != UInt8(ascii: "0") else {
             return nil
         }
-        var number: UInt64 = 0
-        for index in bytes.indices {
-            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[index]) else { return nil }
-            number = number * 10 + UInt64(bytes[index] - UInt8(ascii: "0"))
-        }
-        return number
+        return decimalNumber(bytes)
     }
 
     public var text: Text {

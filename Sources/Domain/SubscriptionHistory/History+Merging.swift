@@ -6,8 +6,8 @@ extension History {
     /// - Returns: whether anything was new.
     public mutating func merge(_ news: NoticeNews) -> Bool {
         var isNew = false
-        if let transaction = news.transaction, add(purchase(transaction, news)) { isNew = true }
-        if let renewal = news.renewal, add(row(of: renewal)) { isNew = true }
+        if news.hasTransaction, add(purchase(news.transactionMembers, news)) { isNew = true }
+        if news.hasRenewal, add(row(of: news.renewalMembers)) { isNew = true }
         if news.introOfferUsed, !introOfferUsed { isNew = true }
         introOfferUsed = introOfferUsed || news.introOfferUsed
         return isNew
@@ -37,6 +37,8 @@ extension History {
             purchaseWeight += Int(purchases[place].weight - known.weight)
         } else {
             purchases.insert(purchase, at: place)
+            if place > 0, !purchases[place - 1].id.isNumber(below: purchase.id) { idsGrow = false }
+            if place + 1 < purchases.count, !purchase.id.isNumber(below: purchases[place + 1].id) { idsGrow = false }
             purchaseWeight += Int(purchase.weight)
         }
         // The weight of a purchase never decreases, so a dropped one could never have come back.
@@ -52,14 +54,14 @@ extension History {
     }
 
     /// Two facts with one version have the same content.
-    private func isNews(_ other: Purchase, to known: Purchase) -> Bool {
+    @inline(__always) private func isNews(_ other: Purchase, to known: Purchase) -> Bool {
         known.version < other.version || other.firstSigned < known.firstSigned || other.weight > known.weight
             || earlier(known.firstUpgraded, other.firstUpgraded) != known.firstUpgraded
             || later(known.expiry, other.expiry) != known.expiry
     }
 
     /// What is known about one transaction from two sources.
-    public func merged(_ known: Purchase, with other: Purchase) -> Purchase {
+    @inline(__always) public func merged(_ known: Purchase, with other: Purchase) -> Purchase {
         var merged = known.version < other.version ? other : known
         merged.firstSigned = min(known.firstSigned, other.firstSigned)
         merged.firstUpgraded = earlier(known.firstUpgraded, other.firstUpgraded)
@@ -69,7 +71,7 @@ extension History {
         return merged
     }
 
-    private func later(_ left: Purchase.Expiry?, _ right: Purchase.Expiry?) -> Purchase.Expiry? {
+    @inline(__always) private func later(_ left: Purchase.Expiry?, _ right: Purchase.Expiry?) -> Purchase.Expiry? {
         guard let left, let right else { return left ?? right }
         if left.signedDate != right.signedDate { return left.signedDate < right.signedDate ? right : left }
         guard let one = texts[left.subtype], let other = texts[right.subtype] else { return left }
@@ -103,7 +105,7 @@ extension History {
 
     // MARK: Rows of this history from news
 
-    private mutating func purchase(_ news: NoticeNews.Transaction, _ notice: NoticeNews) -> Purchase {
+    @inline(__always) private mutating func purchase(_ news: NoticeNews.Transaction, _ notice: NoticeNews) -> Purchase {
         var purchase = Purchase(id: PurchaseId(news.id), purchaseDate: news.purchaseDate, news.version)
         purchase.expiresDate = news.expiresDate
         purchase.revocationDate = news.revocationDate
@@ -137,7 +139,7 @@ extension History {
         return purchase
     }
 
-    private mutating func row(of news: NoticeNews.Renewal) -> RenewalRow {
+    @inline(__always) private mutating func row(of news: NoticeNews.Renewal) -> RenewalRow {
         var row = news.row
         row.autoRenewProductId = texts.number(news.autoRenewProductId)
         row.appAccountToken = texts.number(news.appAccountToken)

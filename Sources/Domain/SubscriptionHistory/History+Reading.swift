@@ -81,9 +81,7 @@ extension History {
         let purchaseCount = reader.count()
         guard reader.isValid, purchaseCount <= Self.limitPurchases else { return false }
         keptPurchasesFrom = Int32(reader.place)
-        for _ in 0..<purchaseCount {
-            guard readPurchase(&reader) else { return false }
-        }
+        guard readPurchases(purchaseCount, &reader) else { return false }
         let renewalCount = reader.count()
         guard reader.isValid, renewalCount <= Self.limitRenewals else { return false }
         var date = purchases.last?.purchaseDate ?? 0
@@ -108,7 +106,8 @@ extension History {
         return true
     }
 
-    private func text(_ reader: inout KeptReader) -> TextNumber {
+    /// Inlined, as all that is called for each row and does not change the history: a call would pass a copy of all of it.
+    @inline(__always) private func text(_ reader: inout KeptReader) -> TextNumber {
         let number = reader.unsigned()
         guard number <= UInt64(keptTexts.count) else {
             reader.refuse()
@@ -119,70 +118,99 @@ extension History {
 
     // MARK: Purchases
 
-    private mutating func readPurchase(_ reader: inout KeptReader) -> Bool {
+    private mutating func readPurchases(_ count: Int, _ kept: inout KeptReader) -> Bool {
+        // What few rows have is read by copies of this reader, so that its own place stays in a register.
+        var reader = kept
+        for _ in 0..<count {
+            guard readPurchase(&reader) else { return false }
+        }
+        kept = reader
+        return true
+    }
+
+    /// Writes each member where it stays: a row is large, and copying it takes longer than reading it.
+    @inline(__always) private mutating func readPurchase(_ reader: inout KeptReader) -> Bool {
         let from = reader.place
-        // Of the row before. Rows are large, so it is not copied.
-        let before = purchases.count - 1
-        let startBefore = before < 0 ? 0 : purchases[before].purchaseDate
-        let termsBefore = before < 0 ? -1 : purchases[before].terms
-        let flags = PurchaseFlags(rawValue: reader.unsigned())
+        let row = purchases.appendUnwritten()
+        let before = purchases.count > 1 ? row - 1 : nil
+        let flags = PurchaseFlags(rawValue: reader.shortUnsigned())
         // An upgraded purchase must have a date of the upgrade: an end is computed from it.
         guard PurchaseFlags.all.isSuperset(of: flags), !flags.contains(.upgraded) || flags.contains(.firstUpgraded)
         else { return false }
-        let id = reader.id(isNumber: flags.contains(.numericId))
-        let start = reader.signed(from: startBefore)
+        row.pointee.id = reader.id(isNumber: flags.contains(.numericId))
+        let start = reader.signed(from: before?.pointee.purchaseDate ?? 0)
+        row.pointee.purchaseDate = start
         let signed = reader.signed(from: start)
-        var row = Purchase(id: id, purchaseDate: start, Version(signedDate: signed, hash: reader.fixed()))
-        row.isUpgraded = flags.contains(.upgraded)
-        if flags.contains(.expires) { row.expiresDate = reader.signed(from: start) }
+        row.pointee.version.signedDate = signed
+        row.pointee.version.hash = reader.fixed()
+        row.pointee.isUpgraded = flags.contains(.upgraded)
+        row.pointee.expiresDate = flags.contains(.expires) ? reader.signed(from: start) : nil
+        row.pointee.firstSigned = signed
         if flags.contains(.firstSigned) {
-            row.firstSigned = reader.signed(from: signed)
-            guard row.firstSigned < signed else { return false }
+            let first = reader.signed(from: signed)
+            guard first < signed else { return false }
+            row.pointee.firstSigned = first
         }
-        if flags.contains(.firstUpgraded) { row.firstUpgraded = reader.signed(from: signed) }
+        row.pointee.firstUpgraded = flags.contains(.firstUpgraded) ? reader.signed(from: signed) : nil
         var isAsWritten = !isKeptTextRepeated
+        row.pointee.expiry = nil
         if flags.contains(.expiry) {
             let date = reader.signed(from: start)
             let number = text(&reader)
             guard reader.isValid, let subtype = texts[number] else { return false }
             isAsWritten = isAsWritten && subtype.count <= Purchase.Expiry.limitSubtypeBytes
-            row.expiry = Purchase.Expiry(
+            row.pointee.expiry = Purchase.Expiry(
                 signedDate: date, subtype: texts.number(subtype.prefix(Purchase.Expiry.limitSubtypeBytes)))
         }
+        let termsBefore = before?.pointee.terms ?? -1
         if flags.contains(.sameTexts) {
-            guard before >= 0 else { return false }
-            row.terms = termsBefore
+            guard before != nil else { return false }
+            row.pointee.terms = termsBefore
         } else {
-            row.terms = place(of: readTerms(&reader))
-            if row.terms == termsBefore { isAsWritten = false }
+            var rest = reader
+            row.pointee.terms = readTerms(&rest)
+            reader = rest
+            if row.pointee.terms == termsBefore { isAsWritten = false }
         }
-        readRest(of: &row, flags, &reader)
+        row.pointee.price = flags.contains(.price) ? reader.signed() : nil
+        row.pointee.revocationDate = flags.contains(.revocation) ? reader.signed(from: start) : nil
+        row.pointee.particulars = -1
+        if !flags.isDisjoint(with: [.offer, .commitment]) {
+            var rest = reader
+            row.pointee.particulars = readParticulars(flags, from: start, &rest)
+            reader = rest
+        }
         guard reader.isValid else { return false }
-        row.weight = weight(of: row)
+        row.pointee.weight = weight(of: row.pointee)
         if flags.contains(.weight) {
             let weight = reader.unsigned()
-            guard reader.isValid, weight <= UInt64(Self.limitPurchaseWeight), weight > UInt64(row.weight) else {
+            guard reader.isValid, weight <= UInt64(Self.limitPurchaseWeight), weight > UInt64(row.pointee.weight) else {
                 return false
             }
-            row.weight = Int32(weight)
+            row.pointee.weight = Int32(weight)
         }
-        if before >= 0, startBefore > start || startBefore == start && !(purchases[before].id < id) { return false }
-        if isAsWritten { (row.keptFrom, row.keptTo) = (Int32(from), Int32(reader.place)) }
-        purchaseWeight += Int(row.weight)
-        purchases.append(row)
+        if let before {
+            if !(before.pointee.key < row.pointee.key) { return false }
+            if !before.pointee.id.isNumber(below: row.pointee.id) { idsGrow = false }
+        }
+        row.pointee.keptFrom = isAsWritten ? Int32(from) : 0
+        row.pointee.keptTo = isAsWritten ? Int32(reader.place) : 0
+        purchaseWeight += Int(row.pointee.weight)
         return true
     }
 
-    private func readTerms(_ reader: inout KeptReader) -> Terms {
+    /// - Returns: the place of the terms.
+    private mutating func readTerms(_ reader: inout KeptReader) -> Int32 {
         var terms = Terms()
         terms.mapTexts { _ in text(&reader) }
         terms.readWords(texts)
-        return terms
+        return place(of: terms)
     }
 
-    private mutating func readRest(of row: inout Purchase, _ flags: PurchaseFlags, _ reader: inout KeptReader) {
-        if flags.contains(.price) { row.price = reader.signed() }
-        if flags.contains(.revocation) { row.revocationDate = reader.signed(from: row.purchaseDate) }
+    /// - Returns: the place of the particulars.
+    private mutating func readParticulars(
+        _ flags: PurchaseFlags, from start: Int64, _ reader: inout KeptReader
+    ) -> Int32 {
         var offer: Particulars.Offer?
         if flags.contains(.offer) {
             offer = Particulars.Offer(type: reader.signed(), identifier: text(&reader), discount: text(&reader))
@@ -192,17 +220,16 @@ extension History {
             var read = Particulars.Commitment()
             read.period = reader.optional()
             read.of = reader.optional()
-            let start = row.purchaseDate
             read.endsAt = reader.optional().map { $0 &+ start }
             read.price = reader.optional()
             commitment = read
         }
-        row.particulars = place(of: offer, commitment)
+        return place(of: offer, commitment)
     }
 
     // MARK: Renewal infos
 
-    private func readRenewal(_ reader: inout KeptReader, after date: Int64) -> RenewalRow {
+    @inline(__always) private func readRenewal(_ reader: inout KeptReader, after date: Int64) -> RenewalRow {
         let signed = reader.signed(from: date)
         var row = RenewalRow(version: Version(signedDate: signed, hash: reader.fixed()))
         row.status = reader.signed()

@@ -61,11 +61,15 @@ extension History {
         body.unsigned(UInt64(purchases.count))
         // Neighbours that have not changed are copied together.
         var (copiedFrom, copiedTo) = (keptPurchasesFrom, keptPurchasesFrom)
+        // Where the row before ends in the kept bytes; -1: it has changed.
+        var endBefore = keptPurchasesFrom
+        var termsBefore: Int32 = -1
         for place in purchases.indices {
-            let (from, to) = (purchases[place].keptFrom, purchases[place].keptTo)
-            let hasOwnTerms = place == 0 || purchases[place].terms != purchases[place - 1].terms
-            if copiesKept, from < to, from == endOfKept(before: place), hasKeptNumbers(place, hasOwnTerms: hasOwnTerms)
-            {
+            let row = purchases.place(of: place)
+            let (from, to) = (row.pointee.keptFrom, row.pointee.keptTo)
+            let hasOwnTerms = row.pointee.terms != termsBefore
+            termsBefore = row.pointee.terms
+            if copiesKept, from < to, from == endBefore, hasKeptNumbers(row, hasOwnTerms: hasOwnTerms) {
                 if copiedTo != from {
                     body.append(kept.bytes(from: copiedFrom, to: copiedTo))
                     copiedFrom = from
@@ -78,25 +82,24 @@ extension History {
                     purchases[place], after: place == 0 ? 0 : purchases[place - 1].purchaseDate,
                     hasOwnTerms: hasOwnTerms && !hasTermsOfRow(before: place))
             }
+            endBefore = from < to ? to : -1
         }
         body.append(kept.bytes(from: copiedFrom, to: copiedTo))
     }
 
-    /// Where the row before ends in the kept bytes; -1: it has changed.
-    private func endOfKept(before place: Int) -> Int32 {
-        if place == 0 { return keptPurchasesFrom }
-        let (from, to) = (purchases[place - 1].keptFrom, purchases[place - 1].keptTo)
-        return from < to ? to : -1
-    }
-
-    private func hasTermsOfRow(before place: Int) -> Bool {
+    @inline(__always) private func hasTermsOfRow(before place: Int) -> Bool {
         place > 0 && terms[Int(purchases[place].terms)] == terms[Int(purchases[place - 1].terms)]
     }
 
     /// Whether all its texts have the numbers that they have in the kept bytes.
-    private mutating func hasKeptNumbers(_ place: Int, hasOwnTerms: Bool) -> Bool {
-        if !hasOwnTerms, purchases[place].expiry == nil, purchases[place].particulars < 0 { return true }
-        let purchase = purchases[place]
+    @inline(__always) private mutating func hasKeptNumbers(
+        _ row: UnsafePointer<Purchase>, hasOwnTerms: Bool
+    ) -> Bool {
+        if !hasOwnTerms, row.pointee.expiry == nil, row.pointee.particulars < 0 { return true }
+        return hasKeptNumbers(row.pointee, hasOwnTerms: hasOwnTerms)
+    }
+
+    private mutating func hasKeptNumbers(_ purchase: Purchase, hasOwnTerms: Bool) -> Bool {
         var isSame = true
         func check(_ text: TextNumber, _ history: inout History) {
             if history.number(text) != UInt64(text.value) { isSame = false }
@@ -113,7 +116,7 @@ extension History {
         return isSame
     }
 
-    private func flags(of purchase: Purchase, hasOwnTerms: Bool) -> PurchaseFlags {
+    @inline(__always) private func flags(of purchase: Purchase, hasOwnTerms: Bool) -> PurchaseFlags {
         var flags: PurchaseFlags = []
         if purchase.id.text == nil { flags.insert(.numericId) }
         if purchase.expiresDate != nil { flags.insert(.expires) }

@@ -22,6 +22,8 @@ public struct History: ~Copyable {
     public internal(set) var particulars = Scratch<Particulars>()
     /// Sorted by purchase date and id, without duplicates.
     public internal(set) var purchases = Scratch<Purchase>(capacity: 64)
+    /// Ids usually are numbers that grow from purchase to purchase. Then no id occurs with two dates.
+    public internal(set) var idsGrow = true
     /// Oldest first. Each one except the newest says more than that renewal is on.
     public internal(set) var renewals = Scratch<RenewalRow>()
     /// True if any known transaction had an introductory offer, including forgotten ones.
@@ -54,6 +56,7 @@ public struct History: ~Copyable {
         terms.removeAll()
         particulars.removeAll()
         purchases.removeAll()
+        idsGrow = true
         renewals.removeAll()
         introOfferUsed = false
         forgottenPurchase = nil
@@ -67,13 +70,13 @@ public struct History: ~Copyable {
 
     // MARK: What a purchase has
 
-    public func terms(of purchase: Purchase) -> Terms { terms[Int(purchase.terms)] }
+    @inline(__always) public func terms(of purchase: Purchase) -> Terms { terms[Int(purchase.terms)] }
 
-    public func offer(of purchase: Purchase) -> Particulars.Offer? {
+    @inline(__always) public func offer(of purchase: Purchase) -> Particulars.Offer? {
         purchase.particulars < 0 ? nil : particulars[Int(purchase.particulars)].offer
     }
 
-    public func commitment(of purchase: Purchase) -> Particulars.Commitment? {
+    @inline(__always) public func commitment(of purchase: Purchase) -> Particulars.Commitment? {
         purchase.particulars < 0 ? nil : particulars[Int(purchase.particulars)].commitment
     }
 
@@ -91,8 +94,8 @@ public struct History: ~Copyable {
     }
 
     /// The bytes of its texts plus an estimate for the rest.
-    func weight(of purchase: Purchase) -> Int32 {
-        var weight = 40 + Int(terms(of: purchase).meaning.textBytes) + (purchase.id.text?.count ?? 0)
+    @inline(__always) func weight(of purchase: Purchase) -> Int32 {
+        var weight = 40 + Int(terms[Int(purchase.terms)].meaning.textBytes) + (purchase.id.text?.count ?? 0)
         if let offer = offer(of: purchase) {
             weight += texts.byteCount(offer.identifier) + texts.byteCount(offer.discount)
         }

@@ -6,6 +6,9 @@ internal import Notices
 ///
 /// After invalid bytes it reads zeros, and `isValid` is false: whoever reads asks for it before using what was read, and
 /// at the latest after each row. It never reads beyond the bytes.
+///
+/// What each row has is inlined, and no function is given the address of the reader: so the place stays in a register
+/// while rows are read.
 public struct KeptReader {
     private let bytes: UnsafeBufferPointer<UInt8>
     public private(set) var place = 0
@@ -23,7 +26,7 @@ public struct KeptReader {
         place = bytes.count
     }
 
-    public mutating func byte() -> UInt8 {
+    @inline(__always) public mutating func byte() -> UInt8 {
         guard place < bytes.count else {
             refuse()
             return 0
@@ -32,7 +35,16 @@ public struct KeptReader {
         return bytes[place]
     }
 
-    public mutating func unsigned() -> UInt64 {
+    /// A number of at most two bytes: the same form, and a longer one is invalid.
+    @inline(__always) mutating func shortUnsigned() -> UInt64 {
+        let first = byte()
+        if first < 0x80 { return UInt64(first) }
+        let second = byte()
+        if second == 0 || second >= 0x80 { refuse() }
+        return UInt64(first & 0x7f) | UInt64(second) << 7
+    }
+
+    @inline(__always) public mutating func unsigned() -> UInt64 {
         if place < bytes.count, bytes[place] < 0x80 {
             place += 1
             return UInt64(bytes[place - 1])
@@ -44,9 +56,9 @@ public struct KeptReader {
         return value
     }
 
-    public mutating func signed() -> Int64 { CompactNumber.signed(unsigned()) }
+    @inline(__always) public mutating func signed() -> Int64 { CompactNumber.signed(unsigned()) }
 
-    public mutating func signed(from base: Int64) -> Int64 { signed() &+ base }
+    @inline(__always) public mutating func signed(from base: Int64) -> Int64 { signed() &+ base }
 
     public mutating func optional() -> Int64? {
         switch byte() {
@@ -59,7 +71,7 @@ public struct KeptReader {
     }
 
     /// 8 bytes.
-    public mutating func fixed() -> UInt64 {
+    @inline(__always) public mutating func fixed() -> UInt64 {
         guard bytes.count - place >= 8 else {
             refuse()
             return 0
@@ -85,12 +97,19 @@ public struct KeptReader {
         return TextPlace(start: start + place, count: count)
     }
 
-    public mutating func id(isNumber: Bool) -> PurchaseId {
-        if isNumber {
-            let number = unsigned()
-            if number >= TransactionId.limitNumber { refuse() }
-            return PurchaseId(number: number)
+    @inline(__always) public mutating func id(isNumber: Bool) -> PurchaseId {
+        if !isNumber {
+            var rest = self
+            let id = rest.textId()
+            self = rest
+            return id
         }
+        let number = unsigned()
+        if number >= TransactionId.limitNumber { refuse() }
+        return PurchaseId(number: number)
+    }
+
+    private mutating func textId() -> PurchaseId {
         let id = PurchaseId(text())
         // A number has one form.
         if id.text == nil { refuse() }

@@ -91,14 +91,19 @@ public struct KnownTexts: ~Copyable {
             let product = (hash ^ word).multipliedFullWidth(by: 0x9e37_79b9_7f4a_7c15)
             hash = product.high ^ product.low
         }
-        while place + 8 <= text.count {
-            mix(bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
-            place += 8
-        }
         var rest: UInt64 = 0
-        while place < text.count {
-            rest = rest << 8 | UInt64(text.start[place])
-            place += 1
+        if text.count >= 8 {
+            while place + 8 < text.count {
+                mix(bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+                place += 8
+            }
+            // The last eight bytes overlap with those before.
+            rest = bytes.loadUnaligned(fromByteOffset: text.count - 8, as: UInt64.self)
+        } else {
+            while place < text.count {
+                rest = rest << 8 | UInt64(text.start[place])
+                place += 1
+            }
         }
         mix(rest)
         return UInt32(truncatingIfNeeded: hash ^ hash >> 32)

@@ -10,9 +10,9 @@ internal import Records
 public struct NoticeNews {
     /// A transaction that can be used.
     public struct Transaction {
-        public fileprivate(set) var id: TextPlace
-        public fileprivate(set) var purchaseDate: Int64
-        public fileprivate(set) var version: Version
+        public fileprivate(set) var id = TextPlace("")
+        public fileprivate(set) var purchaseDate: Int64 = 0
+        public fileprivate(set) var version = Version(signedDate: 0, hash: 0)
         public fileprivate(set) var expiresDate: Int64?
         public fileprivate(set) var revocationDate: Int64?
         public fileprivate(set) var isUpgraded = false
@@ -41,7 +41,7 @@ public struct NoticeNews {
 
     public struct Renewal {
         /// Without its texts.
-        public fileprivate(set) var row: RenewalRow
+        public fileprivate(set) var row = RenewalRow(version: Version(signedDate: 0, hash: 0))
         public fileprivate(set) var autoRenewProductId: TextPlace?
         public fileprivate(set) var appAccountToken: TextPlace?
         public fileprivate(set) var renewalBillingPlan: TextPlace?
@@ -58,16 +58,21 @@ public struct NoticeNews {
     /// The record has a transaction that cannot be used: without an id or a purchase date, or a renewing one without an
     /// end. This is counted, because Apple does not send such transactions.
     public fileprivate(set) var hasUnusableTransaction = false
-    public fileprivate(set) var transaction: Transaction?
-    public fileprivate(set) var renewal: Renewal?
+    public var transaction: Transaction? { hasTransaction ? transactionMembers : nil }
+    public var renewal: Renewal? { hasRenewal ? renewalMembers : nil }
+    // Both are written and used where they are: copying one takes as long as reading some of its members.
+    fileprivate(set) var transactionMembers = Transaction()
+    fileprivate(set) var renewalMembers = Renewal()
+    fileprivate(set) var hasTransaction = false
+    fileprivate(set) var hasRenewal = false
     var introOfferUsed = false
 
     fileprivate init() {}
 
     /// It says nothing about a subscription.
-    public var isEmpty: Bool { transaction == nil && renewal == nil && !introOfferUsed }
+    public var isEmpty: Bool { !hasTransaction && !hasRenewal && !introOfferUsed }
     /// nil: it has no renewal info.
-    public var renewalKey: RenewalRow.Key? { renewal?.row.key }
+    public var renewalKey: RenewalRow.Key? { hasRenewal ? renewalMembers.row.key : nil }
     var isExpired: Bool { type?.isWord(AppleWord.expired) ?? false }
 }
 
@@ -99,17 +104,28 @@ public struct NoticeReader: ~Copyable {
             default: break
             }
         }
-        if let renewal, record.kind(of: renewal) == .object { read(renewal, of: record, into: &news) }
-        if let transaction, record.kind(of: transaction) == .object { readTransaction(transaction, of: record, &news) }
+        if let renewal, record.kind(of: renewal) == .object {
+            news.hasRenewal = readRenewal(renewal, of: record, told: news.signedDate, into: &news.renewalMembers)
+            news.renewalMembers.row.status = news.status ?? 0
+        }
+        if let transaction, record.kind(of: transaction) == .object {
+            let reading = readTransaction(
+                transaction, of: record, told: news.signedDate, into: &news.transactionMembers)
+            news.hasTransaction = reading == .usable
+            news.hasUnusableTransaction = reading == .unusable
+            news.introOfferUsed =
+                reading != .absent && news.transactionMembers.offerType == OfferType.introductory
+        }
         return news
     }
 
+    private enum Reading { case absent, unusable, usable }
+
     private func readTransaction(
-        _ object: JSONDocument.Value, of record: borrowing JSONDocument, _ news: inout NoticeNews
-    ) {
-        var read = NoticeNews.Transaction(
-            id: TextPlace(""), purchaseDate: 0, version: Version(signedDate: 0, hash: 0))
-        var (isSealed, signedDate) = (false, news.signedDate)
+        _ object: JSONDocument.Value, of record: borrowing JSONDocument, told notificationSigned: Int64?,
+        into read: inout NoticeNews.Transaction
+    ) -> Reading {
+        var (isSealed, signedDate) = (false, notificationSigned)
         var (id, purchaseDate) = (TextPlace?.none, Int64?.none)
         record.forEachMember(of: object) { name, value in
             switch name.count {
@@ -147,21 +163,21 @@ public struct NoticeReader: ~Copyable {
             }
         }
         // Encrypted with a key that may be deleted: the same as absent.
-        if isSealed { return }
-        news.introOfferUsed = read.offerType == OfferType.introductory
-        news.hasUnusableTransaction = true
-        guard let id, let purchaseDate, let signedDate else { return }
-        if read.expiresDate == nil, read.type?.isWord(AppleWord.autoRenewable) ?? false { return }
+        if isSealed { return .absent }
+        guard let id, let purchaseDate, let signedDate else { return .unusable }
+        if read.expiresDate == nil, read.type?.isWord(AppleWord.autoRenewable) ?? false { return .unusable }
         read.id = id
         read.purchaseDate = purchaseDate
         read.version = Version(signedDate: signedDate, hash: SHA256.beginning(of: record.raw(object)))
-        news.transaction = read
-        news.hasUnusableTransaction = false
+        return .usable
     }
 
-    private func read(_ object: JSONDocument.Value, of record: borrowing JSONDocument, into news: inout NoticeNews) {
-        var read = NoticeNews.Renewal(row: RenewalRow(version: Version(signedDate: 0, hash: 0)))
-        var (isSealed, signedDate) = (false, news.signedDate)
+    /// - Returns: false: it cannot be used.
+    private func readRenewal(
+        _ object: JSONDocument.Value, of record: borrowing JSONDocument, told notificationSigned: Int64?,
+        into read: inout NoticeNews.Renewal
+    ) -> Bool {
+        var (isSealed, signedDate) = (false, notificationSigned)
         record.forEachMember(of: object) { name, value in
             switch name.count {
             case 6 where name.isName(.sealed): isSealed = true
@@ -182,10 +198,9 @@ public struct NoticeReader: ~Copyable {
             default: break
             }
         }
-        guard !isSealed, let signedDate else { return }
+        guard !isSealed, let signedDate else { return false }
         read.row.version = Version(signedDate: signedDate, hash: SHA256.beginning(of: record.raw(object)))
-        read.row.status = news.status ?? 0
-        news.renewal = read
+        return true
     }
 
     private func commitment(_ object: JSONDocument.Value, of record: borrowing JSONDocument) -> Particulars.Commitment?
@@ -230,8 +245,10 @@ public struct NoticeReader: ~Copyable {
     private func account(
         _ value: JSONDocument.Value, of record: borrowing JSONDocument, number: Int
     ) -> TextPlace? {
-        guard let token = record.place(value), token.count > 0, !token.contains(UInt8(ascii: "|")) else { return nil }
-        guard token.bytes.contains(where: isUpperCase) else { return token }
+        guard let token = record.place(value), token.count > 0 else { return nil }
+        let has = token.accountMarks
+        if has.bar { return nil }
+        guard has.upperCase else { return token }
         let lower = lowered + number * Text.limitBytes
         // Only ASCII letters change: UUIDs contain no others.
         for (place, byte) in token.bytes.enumerated() { lower[place] = isUpperCase(byte) ? byte | 0x20 : byte }
@@ -240,6 +257,32 @@ public struct NoticeReader: ~Copyable {
 }
 
 private func isUpperCase(_ byte: UInt8) -> Bool { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) }
+
+extension TextPlace {
+    /// Whether it has a vertical bar, and whether it has letters in upper case. Looks at eight bytes at a time.
+    fileprivate var accountMarks: (bar: Bool, upperCase: Bool) {
+        let (tops, ones) = (0x8080_8080_8080_8080 as UInt64, 0x0101_0101_0101_0101 as UInt64)
+        var (bars, letters): (UInt64, UInt64) = (0, 0)
+        func look(at word: UInt64) {
+            // Sums of bytes below 0x80, so that nothing is carried into the next byte.
+            let low = word & ~tops
+            bars |= ~((low ^ ones &* 0x7c) &+ ones &* 0x7f) & ~word
+            letters |= (low &+ ones &* (0x80 - 0x41)) & ~(low &+ ones &* (0x80 - 0x5b)) & ~word
+        }
+        var place = 0
+        if count >= 8 {
+            while place < count - 8 {
+                look(at: UnsafeRawPointer(start).loadUnaligned(fromByteOffset: place, as: UInt64.self))
+                place += 8
+            }
+            // The last eight bytes overlap with those before.
+            look(at: UnsafeRawPointer(start).loadUnaligned(fromByteOffset: count - 8, as: UInt64.self))
+        } else {
+            for byte in bytes { look(at: UInt64(byte)) }
+        }
+        return (bars & tops != 0, letters & tops != 0)
+    }
+}
 
 extension UnsafeBufferPointer<UInt8> {
     @inline(__always) fileprivate func isName(_ name: MemberName) -> Bool {

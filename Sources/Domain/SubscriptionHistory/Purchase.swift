@@ -31,6 +31,11 @@ public struct PurchaseId: BitwiseCopyable, Equatable {
         return left.withBytes { left in right.withBytes { left.lexicographicallyPrecedes($0) } }
     }
 
+    /// Both are numbers, and this is the smaller one. Its digits may still sort behind those of the other.
+    @inline(__always) func isNumber(below other: PurchaseId) -> Bool {
+        text == nil && other.text == nil && number < other.number
+    }
+
     private func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         if let text { return body(text.bytes) }
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
@@ -142,6 +147,8 @@ public struct Particulars: BitwiseCopyable, Equatable {
 ///
 /// The purchase date of a transaction should not change, but nothing guarantees it. Because the date is part of the
 /// key, the key alone decides what exceeds the limit of a subscription, whatever came first.
+///
+/// The order of its members leaves no gaps between them: all rows of a subscription are to fit in the fastest memory.
 public struct Purchase: BitwiseCopyable {
     /// The content of an `EXPIRED` notification, and when Apple signed it.
     public struct Expiry: BitwiseCopyable, Equatable {
@@ -158,34 +165,34 @@ public struct Purchase: BitwiseCopyable {
         var purchaseDate: Int64
         var id: PurchaseId
 
-        static func < (left: Key, right: Key) -> Bool {
+        @inline(__always) static func < (left: Key, right: Key) -> Bool {
             left.purchaseDate == right.purchaseDate ? left.id < right.id : left.purchaseDate < right.purchaseDate
         }
     }
 
-    public let id: PurchaseId
-    public let purchaseDate: Int64
+    public internal(set) var id: PurchaseId
+    public internal(set) var purchaseDate: Int64
     /// The newest version. The members below are its content, except those that say something else.
     public var version: Version
     /// The earliest signing date of all versions.
     public var firstSigned: Int64
-    /// The earliest signing date of the versions that are marked as upgraded.
-    public var firstUpgraded: Int64?
-    /// The greatest known one, of any version.
-    public var expiry: Expiry?
     public var expiresDate: Int64?
-    public var revocationDate: Int64?
-    public var price: Int64?
     public var isUpgraded = false
     /// The place in `History.terms`.
     public var terms: Int32 = 0
-    /// The place in `History.particulars`; -1: it has none.
-    public var particulars: Int32 = -1
-    /// From the heaviest version: the bytes of its texts plus an estimate for the rest. Used for the limit.
-    var weight: Int32 = 0
+    public var revocationDate: Int64?
     /// Where it lies in the kept bytes; empty: it is not kept yet, or is kept in another form.
     var keptFrom: Int32 = 0
+    public var price: Int64?
     var keptTo: Int32 = 0
+    /// The earliest signing date of the versions that are marked as upgraded.
+    public var firstUpgraded: Int64?
+    /// The place in `History.particulars`; -1: it has none.
+    public var particulars: Int32 = -1
+    /// The greatest known one, of any version.
+    public var expiry: Expiry?
+    /// From the heaviest version: the bytes of its texts plus an estimate for the rest. Used for the limit.
+    var weight: Int32 = 0
 
     init(id: PurchaseId, purchaseDate: Int64, _ version: Version) {
         self.id = id

@@ -41,7 +41,7 @@ public struct RenewalRow: BitwiseCopyable {
     public var key: Key { Key(version: version, status: status) }
 
     /// The bytes of its texts plus an estimate for the rest. Used for the limit.
-    func weight(_ texts: borrowing KnownTexts) -> Int {
+    @inline(__always) func weight(_ texts: borrowing KnownTexts) -> Int {
         var weight = 60 + texts.byteCount(autoRenewProductId) + texts.byteCount(appAccountToken)
         weight += texts.byteCount(renewalBillingPlan)
         if let commitment {
@@ -51,14 +51,14 @@ public struct RenewalRow: BitwiseCopyable {
     }
 
     /// The flag or Apple's status: the flag has been false during grace after the conversion of a trial.
-    public var showsRetry: Bool { isInBillingRetryPeriod || status == 3 || status == 4 }
+    @inlinable public var showsRetry: Bool { isInBillingRetryPeriod || status == 3 || status == 4 }
 
     /// A customer who cancels during grace or retry is not billed any more.
-    public var isCancelled: Bool { autoRenewStatus == 0 || expirationIntent == 1 }
+    @inlinable public var isCancelled: Bool { autoRenewStatus == 0 || expirationIntent == 1 }
 
     /// True if it says more than that renewal is on: such an info still describes its period when newer infos describe
     /// others.
-    public var saysMore: Bool {
+    @inlinable public var saysMore: Bool {
         showsRetry || gracePeriodExpiresDate != nil || expirationIntent != nil || autoRenewStatus == 0
     }
 }

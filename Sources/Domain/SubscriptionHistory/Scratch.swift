@@ -36,10 +36,23 @@ public struct Scratch<Element: BitwiseCopyable>: ~Copyable {
         }
     }
 
+    /// Where a value lies, until the list grows.
+    @inlinable public func place(of number: Int) -> UnsafeMutablePointer<Element> {
+        precondition(UInt(bitPattern: number) < UInt(bitPattern: count), "a place in the list")
+        return memory + number
+    }
+
     @inlinable public mutating func append(_ value: Element) {
         if count == capacity { grow(to: count + 1) }
         memory[count] = value
         held += 1
+    }
+
+    /// Appends a value that the caller then writes, member by member. Large values are not copied that way.
+    @inlinable public mutating func appendUnwritten() -> UnsafeMutablePointer<Element> {
+        if count == capacity { grow(to: count + 1) }
+        held += 1
+        return memory + (count - 1)
     }
 
     /// Empties it, and then appends the same value as often as told.
@@ -88,16 +101,6 @@ public struct Scratch<Element: BitwiseCopyable>: ~Copyable {
 }
 
 extension UnsafeMutableBufferPointer {
-    /// True if `holds` is true for each element and the next one.
-    @inlinable public func neighboursSatisfy(_ holds: (Element, Element) -> Bool) -> Bool {
-        var place = 1
-        while place < count {
-            if !holds(self[place - 1], self[place]) { return false }
-            place += 1
-        }
-        return true
-    }
-
     /// For a list that `isBehind` splits in two. The search begins at the end, because new elements usually belong
     /// there.
     @inlinable public func firstPlace(where isBehind: (Element) -> Bool) -> Int {

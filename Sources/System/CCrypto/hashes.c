@@ -28,4 +28,11 @@ void perennial_sha256_end(const perennial_sha256 *state, uint8_t *out) {
     SHA256_Final(out, &context);
 }
 
+void perennial_sha256_of(const uint8_t *bytes, size_t count, uint8_t *out) {
+    SHA256_CTX context;
+    SHA256_Init(&context);
+    SHA256_Update(&context, bytes, count);
+    SHA256_Final(out, &context);
+}
+
 void perennial_sha384(const uint8_t *bytes, size_t count, uint8_t *out) { SHA384(bytes, count, out); }

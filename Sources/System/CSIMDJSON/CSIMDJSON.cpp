@@ -37,12 +37,21 @@ namespace {
 bool is_blank(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+/// Whether all of the next eight bytes are digits.
+bool are_digits(const char *text) {
+    uint64_t word;
+    memcpy(&word, text, sizeof word);
+    word ^= 0x3030303030303030;
+    return ((word | (word + 0x7676767676767676)) & 0x8080808080808080) == 0;
+}
+
 /// The grammar of RFC 8259. simdjson's own number readers refuse numbers that do not fit a machine number; here the
 /// text is kept.
 bool is_number(std::string_view text) {
     size_t at = 0;
     auto digits = [&] {
         size_t start = at;
+        while (at + 8 <= text.size() && are_digits(text.data() + at)) at += 8;
         while (at < text.size() && is_digit(text[at])) at++;
         return at > start;
     };

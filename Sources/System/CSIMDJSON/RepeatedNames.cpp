@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <endian.h>
 #include <vector>
 
 namespace {
@@ -15,6 +16,16 @@ Token behind(Token value) {
 }
 
 bool is_same(Token a, Token b) { return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0; }
+
+/// Depends on the length of a name, on its first eight bytes and on its last one. There is memory behind every name.
+uint64_t gist(Token name) {
+    if (name->length == 0) return 0;
+    uint64_t word;
+    memcpy(&word, name->bytes, sizeof word);
+    word = le64toh(word);
+    if (name->length < sizeof word) word <<= 64 - 8 * name->length;
+    return word ^ name->length ^ uint64_t(name->bytes[name->length - 1]) << 40;
+}
 
 /// Sorted, because comparing each with each takes quadratic time: an attacker could send an object with ten thousand
 /// members.
@@ -36,22 +47,16 @@ Token repeated_of_many(Token first, Token end) {
 } // namespace
 
 const perennial_json_token *perennial::repeated_name(const perennial_json_token *object) {
-    // A name is compared with those before it only if one of them may be the same, judged by its length and three of
+    // A name is compared with those before it only if one of them may be the same, judged by its length and some of
     // its bytes: in most objects none is.
     constexpr int limit_compared = 64;
-    uint64_t seen[8] = {};
+    uint64_t seen[16] = {};
     auto first = object + 1, end = behind(object) - 1;
     int count = 0;
     for (auto name = first; name < end; name = behind(name + 1)) {
         if (++count > limit_compared) return repeated_of_many(first, end);
-        uint32_t hash = name->length;
-        if (name->length > 0) {
-            auto bytes = name->bytes;
-            hash |= uint32_t(bytes[0]) << 8 | uint32_t(bytes[name->length / 2]) << 16
-                | uint32_t(bytes[name->length - 1]) << 24;
-        }
-        // The upper 9 bits of a product with the golden ratio, which depend on all other bits.
-        hash = hash * 0x9E3779B1u >> 23;
+        // The upper 10 bits of a product with the golden ratio, which depend on all other bits.
+        auto hash = gist(name) * 0x9E3779B97F4A7C15u >> 54;
         auto &word = seen[hash / 64];
         auto bit = uint64_t(1) << hash % 64;
         if (word & bit) {

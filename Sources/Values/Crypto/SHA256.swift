@@ -8,9 +8,8 @@ public enum SHA256 {
 
     /// The first 8 bytes as a big-endian number, for hashes that only have to differ.
     public static func beginning(of bytes: Span<UInt8>) -> UInt64 {
-        let state = Prefix(bytes).state
-        return withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
-            withUnsafePointer(to: state) { perennial_sha256_end($0, digest.baseAddress) }
+        withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
+            bytes.withUnsafeBufferPointer { perennial_sha256_of($0.baseAddress, $0.count, digest.baseAddress) }
             return UInt64(bigEndian: digest.load(as: UInt64.self))
         }
     }

@@ -70,20 +70,12 @@ public struct JSONDocument: ~Copyable {
     /// nil if the value is not a number, has a fraction or an exponent, or does not fit 64 bits.
     public func integer(_ value: Value) -> Int64? {
         guard tokens[value.token].kind == PERENNIAL_JSON_NUMBER else { return nil }
-        let digits = bytes(ofToken: value.token)
-        let isNegative = digits[0] == UInt8(ascii: "-")
-        var result: Int64 = 0
-        for index in (isNegative ? 1 : 0)..<digits.count {
-            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digits[index]) else { return nil }
-            let digit = Int64(digits[index] - UInt8(ascii: "0"))
-            // Counts below zero, where one more number fits than above.
-            let (product, overflows) = result.multipliedReportingOverflow(by: 10)
-            let (next, overflowsNext) = product.subtractingReportingOverflow(digit)
-            if overflows || overflowsNext { return nil }
-            result = next
-        }
-        if isNegative { return result }
-        return result == .min ? nil : -result
+        let text = UnsafeBufferPointer(start: tokens[value.token].bytes, count: Int(tokens[value.token].length))
+        guard text[0] == UInt8(ascii: "-") else { return decimalNumber(text).flatMap { Int64(exactly: $0) } }
+        guard let magnitude = decimalNumber(UnsafeBufferPointer(rebasing: text[1...])),
+            magnitude <= Int64.min.magnitude
+        else { return nil }
+        return Int64(truncatingIfNeeded: 0 &- magnitude)
     }
 
     /// The value as it is written, brackets and quotation marks included.

@@ -29,7 +29,7 @@ public struct JSONWriter {
     /// An object whose members are JSON already: `"name":value`, separated by commas; the caller must make sure of that.
     public mutating func object(of members: UnsafeBufferPointer<UInt8>) {
         object { json in
-            json.bytes.append(contentsOf: members)
+            json.append(members)
             json.needsComma = true
         }
     }
@@ -41,31 +41,26 @@ public struct JSONWriter {
     /// Writes the name of the member whose value follows. It must not need escaping: half of all written text is names,
     /// and checking each of them again takes long.
     public mutating func name(_ name: StaticString) {
+        let comma = beginName()
         let name = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
-        assert(!Self.needsEscape(name), "use name(text:) for a name that needs escaping")
-        beginName()
-        // Reserves space once for all of it.
-        append(atMost: name.count + 3) { place in
-            place[0] = UInt8(ascii: "\"")
-            copy(name, to: place + 1)
-            place[name.count + 1] = UInt8(ascii: "\"")
-            place[name.count + 2] = UInt8(ascii: ":")
-            return name.count + 3
-        }
+        append(atMost: name.count + 4) { writeName(name, comma: comma, to: $0) }
+        needsComma = false
+        hasName = true
     }
 
     /// The same for a name that is not a constant.
     public mutating func name(text name: String) {
-        beginName()
+        if beginName() { bytes.append(UInt8(ascii: ",")) }
         quote(name)
         bytes.append(UInt8(ascii: ":"))
-    }
-
-    private mutating func beginName() {
-        precondition(innermost == .object && !hasName, "a name must be in an object, before its value")
-        comma()
         needsComma = false
         hasName = true
+    }
+
+    /// - Returns: whether a comma comes first.
+    private func beginName() -> Bool {
+        precondition(innermost == .object && !hasName, "a name must be in an object, before its value")
+        return needsComma
     }
 
     public mutating func string(_ value: String) {
@@ -91,73 +86,78 @@ public struct JSONWriter {
 
     @usableFromInline mutating func decimal(isNegative: Bool, _ magnitude: UInt64) {
         beginValue()
-        append(atMost: 21) { place in
-            var count = isNegative ? 2 : 1
-            var rest = magnitude
-            while rest >= 10_000 {
-                rest /= 10_000
-                count += 4
-            }
-            while rest >= 10 {
-                rest /= 10
-                count += 1
-            }
-            if isNegative { place[0] = UInt8(ascii: "-") }
-            // Two digits at a time, the last ones first.
-            rest = magnitude
-            var digit = count - 1
-            while rest >= 10 {
-                let pair = UInt8(truncatingIfNeeded: rest % 100)
-                rest /= 100
-                place[digit] = UInt8(ascii: "0") + pair % 10
-                place[digit - 1] = UInt8(ascii: "0") + pair / 10
-                digit -= 2
-            }
-            if rest > 0 || magnitude == 0 { place[digit] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest) }
-            return count
-        }
+        append(atMost: decimalBytes) { writeDecimal(isNegative: isNegative, magnitude, to: $0) }
     }
 
     public mutating func bool(_ value: Bool) { word(value ? "true" : "false") }
     public mutating func null() { word("null") }
 
+    // MARK: Members. Each is written in one piece, because making room takes longer than writing.
+
+    /// nil is null.
     public mutating func member(_ name: StaticString, _ value: String?) {
+        guard let value else { return member(name, word: "null") }
+        // `nil` is returned for a string without contiguous bytes (no string made on Linux is).
+        if value.utf8.withContiguousStorageIfAvailable({ member(name, utf8: $0) }) != nil { return }
         self.name(name)
-        if let value { string(value) } else { null() }
+        string(value)
     }
 
     @inlinable public mutating func member(_ name: StaticString, _ value: some BinaryInteger) {
-        self.name(name)
-        integer(value)
+        member(name, isNegative: value < 0, UInt64(value.magnitude))
     }
 
-    public mutating func member(_ name: StaticString, _ value: Bool) {
-        self.name(name)
-        bool(value)
-    }
+    public mutating func member(_ name: StaticString, _ value: Bool) { member(name, word: value ? "true" : "false") }
 
     /// nil is null.
     @inlinable public mutating func member(_ name: StaticString, orNull value: (some BinaryInteger)?) {
-        self.name(name)
-        if let value { integer(value) } else { null() }
+        if let value { member(name, value) } else { member(name, word: "null") }
     }
 
     /// nil is null.
     public mutating func member(_ name: StaticString, orNull value: Bool?) {
-        self.name(name)
-        if let value { bool(value) } else { null() }
+        if let value { member(name, value) } else { member(name, word: "null") }
     }
 
     /// nil is null.
     public mutating func member(_ name: StaticString, utf8 value: [UInt8]?) {
-        self.name(name)
-        if let value { string(utf8: value) } else { null() }
+        guard let value else { return member(name, word: "null") }
+        value.withUnsafeBufferPointer { member(name, utf8: $0) }
     }
 
     /// nil is null.
     public mutating func member(_ name: StaticString, utf8 value: UnsafeBufferPointer<UInt8>?) {
-        self.name(name)
-        if let value { string(utf8: value) } else { null() }
+        guard let value else { return member(name, word: "null") }
+        if Self.needsEscape(value) {
+            self.name(name)
+            string(utf8: value)
+        } else {
+            member(name, atMost: value.count + 2) { writeQuoted(value, to: $0) }
+        }
+    }
+
+    @usableFromInline mutating func member(_ name: StaticString, isNegative: Bool, _ magnitude: UInt64) {
+        member(name, atMost: decimalBytes) { writeDecimal(isNegative: isNegative, magnitude, to: $0) }
+    }
+
+    @usableFromInline mutating func member(_ name: StaticString, word: StaticString) {
+        let word = UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
+        member(name, atMost: word.count) { place in
+            copy(word, to: place)
+            return word.count
+        }
+    }
+
+    @inline(__always) private mutating func member(
+        _ name: StaticString, atMost limit: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int
+    ) {
+        let comma = beginName()
+        let name = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+        append(atMost: name.count + 4 + limit) { place in
+            let start = writeName(name, comma: comma, to: place)
+            return start + write(place + start)
+        }
+        needsComma = true
     }
 
     /// Writes a value that is JSON already, unchanged; the caller must make sure that it is one value.
@@ -168,7 +168,7 @@ public struct JSONWriter {
 
     public mutating func json(_ value: UnsafeBufferPointer<UInt8>) {
         beginValue()
-        bytes.append(contentsOf: value)
+        append(value)
     }
 
     /// The same as a member; nil becomes null.
@@ -215,19 +215,15 @@ public struct JSONWriter {
 
     private mutating func word(_ word: StaticString) {
         beginValue()
-        bytes.append(contentsOf: UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
+        append(UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 
     private mutating func beginValue() {
         precondition(innermost != .object || hasName, "a value in an object needs a name")
         precondition(innermost != nil || bytes.isEmpty, "a document is one value")
-        comma()
+        if needsComma { bytes.append(UInt8(ascii: ",")) }
         needsComma = true
         hasName = false
-    }
-
-    private mutating func comma() {
-        if needsComma { bytes.append(UInt8(ascii: ",")) }
     }
 
     /// Escapes only what JSON demands: quotation mark, backslash, control characters. Everything else stays UTF-8.
@@ -248,12 +244,7 @@ public struct JSONWriter {
             escape(text)
             bytes.append(UInt8(ascii: "\""))
         } else {
-            append(atMost: text.count + 2) { place in
-                place[0] = UInt8(ascii: "\"")
-                copy(text, to: place + 1)
-                place[text.count + 1] = UInt8(ascii: "\"")
-                return text.count + 2
-            }
+            append(atMost: text.count + 2) { writeQuoted(text, to: $0) }
         }
     }
 
@@ -269,8 +260,15 @@ public struct JSONWriter {
         }
     }
 
+    private mutating func append(_ text: UnsafeBufferPointer<UInt8>) {
+        append(atMost: text.count) { place in
+            copy(text, to: place)
+            return text.count
+        }
+    }
+
     /// Whether any byte needs escaping. Checks eight at a time: names and texts are most of what is written.
-    private static func needsEscape(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+    fileprivate static func needsEscape(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         let bytes = UnsafeRawBufferPointer(text)
         let (ones, tops) = (0x0101_0101_0101_0101 as UInt64, 0x8080_8080_8080_8080 as UInt64)
         /// Sets the top bit of each byte that is zero; perhaps also of bytes after the first one.
@@ -312,6 +310,29 @@ public struct JSONWriter {
     }
 }
 
+// MARK: Pieces. Each returns how many bytes it has written.
+
 @inline(__always) private func copy(_ text: UnsafeBufferPointer<UInt8>, to place: UnsafeMutablePointer<UInt8>) {
     if let start = text.baseAddress { place.update(from: start, count: text.count) }
+}
+
+@inline(__always) private func writeQuoted(
+    _ text: UnsafeBufferPointer<UInt8>, to place: UnsafeMutablePointer<UInt8>
+) -> Int {
+    place[0] = UInt8(ascii: "\"")
+    copy(text, to: place + 1)
+    place[text.count + 1] = UInt8(ascii: "\"")
+    return text.count + 2
+}
+
+@inline(__always) private func writeName(
+    _ name: UnsafeBufferPointer<UInt8>, comma: Bool, to place: UnsafeMutablePointer<UInt8>
+) -> Int {
+    assert(!JSONWriter.needsEscape(name), "use name(text:) for a name that needs escaping")
+    // Overwritten if there is none.
+    place[0] = UInt8(ascii: ",")
+    let start = comma ? 1 : 0
+    let end = start + writeQuoted(name, to: place + start)
+    place[end] = UInt8(ascii: ":")
+    return end + 1
 }

@@ -57,6 +57,21 @@ import Testing
         #expect(answer.runs.count == 100 && answer.runs[0].start == d(90) && answer.runsTruncated)
     }
 
+    /// Eight bytes are looked at at a time, so each byte stands at each place.
+    @Test(arguments: [1, 7, 8, 9, 16, 19])
+    func `appAccountToken is none with a vertical bar anywhere, and has no letter in upper case`(_ count: Int) throws {
+        for place in 0..<count {
+            for byte in "AZaz@[`{}|~é" {
+                var token = Array(repeating: Character("b"), count: count)
+                token[place] = byte
+                let row = period(1, "'appAccountToken':'\(String(token))'")
+                let read = try answer(told("A", at: d(0), row), at: d(0)).appAccountToken
+                let lower = String(token).replacing("A", with: "a").replacing("Z", with: "z")
+                #expect(read?.description == (byte == "|" ? nil : lower))
+            }
+        }
+    }
+
     @Test func `appAccountToken is the transaction's, else the renewal's, in lower case`() throws {
         let info = renewal(1, at: d(30), "'appAccountToken':'B0'")
         #expect(

@@ -214,8 +214,10 @@ extension Timeline {
 
 extension Course {
     fileprivate func renewals(of row: Row) -> [RenewalRow] {
-        history.renewals.indices.filter { owner(of: history.renewals[$0]).map { rows[$0].id == row.id } ?? false }
-            .map { history.renewals[$0] }
+        history.renewals.indices.filter {
+            owner(of: Entitlements.Info(history.renewals.place(of: $0))).map { rows[$0].id == row.id } ?? false
+        }
+        .map { history.renewals[$0] }
     }
 }
 

@@ -29,6 +29,60 @@ private func text(_ write: (inout JSONWriter) -> Void) -> String {
         #expect(written == #"{"a":1,"b":[-2,{},[],null],"c":true,"d":null,"e":"f"}"#)
     }
 
+    /// First in an object, then behind a comma.
+    @Test func `writes a member as it writes its name and its value`() {
+        let values: [String?] = [
+            nil, "", "a", "1234567", "12345678", "Zoë 😀", "a\"b\\\n", String(repeating: "x", count: 5_000),
+        ]
+        for value in values {
+            let bytes = value.map { Array($0.utf8) }
+            let places = text {
+                $0.object { json in
+                    for _ in 0..<2 {
+                        if let bytes {
+                            bytes.withUnsafeBufferPointer { json.member("name", utf8: $0) }
+                        } else {
+                            json.member("name", utf8: nil as UnsafeBufferPointer<UInt8>?)
+                        }
+                    }
+                }
+            }
+            expectSame({ $0.member("name", value) }) { if let value { $0.string(value) } else { $0.null() } }
+            expectSame({ $0.member("name", utf8: bytes) }) { if let value { $0.string(value) } else { $0.null() } }
+            #expect(places == twice { $0.member("name", value) })
+        }
+        for number in [0, 7, -1, 10, 99_999_999, 100_000_000, -1_771_000_000_000, .max, .min] as [Int64] {
+            expectSame({ $0.member("name", number) }) { $0.integer(number) }
+            expectSame({ $0.member("name", orNull: number) }) { $0.integer(number) }
+        }
+        for flag in [true, false] {
+            expectSame({ $0.member("name", flag) }) { $0.bool(flag) }
+            expectSame({ $0.member("name", orNull: flag) }) { $0.bool(flag) }
+        }
+        expectSame({ $0.member("name", orNull: Int64?.none) }) { $0.null() }
+        expectSame({ $0.member("name", orNull: Bool?.none) }) { $0.null() }
+    }
+
+    private func expectSame(
+        _ member: (inout JSONWriter) -> Void, _ value: (inout JSONWriter) -> Void,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let parts = twice { json in
+            json.name("name")
+            value(&json)
+        }
+        #expect(twice(member) == parts, sourceLocation: sourceLocation)
+    }
+
+    private func twice(_ member: (inout JSONWriter) -> Void) -> String {
+        text { writer in
+            writer.object { json in
+                member(&json)
+                member(&json)
+            }
+        }
+    }
+
     @Test func `writes another document into the same memory`() {
         var writer = JSONWriter()
         for number in 0..<3 {

@@ -35,6 +35,8 @@ void perennial_sha256_begin(perennial_sha256 *state);
 void perennial_sha256_add(perennial_sha256 *state, const uint8_t *bytes, size_t count);
 /// `state` itself is not changed. `out` receives 32 bytes.
 void perennial_sha256_end(const perennial_sha256 *state, uint8_t *out);
+/// All at once, without a state that is copied. `out` receives 32 bytes.
+void perennial_sha256_of(const uint8_t *bytes, size_t count, uint8_t *out);
 /// `out` receives 48 bytes.
 void perennial_sha384(const uint8_t *bytes, size_t count, uint8_t *out);
 
