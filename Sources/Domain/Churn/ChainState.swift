@@ -29,11 +29,16 @@ public struct ChainState: ~Copyable {
     var timeline: Timeline
     /// What was last added. Sorted by place, each place once, without zeros.
     private(set) var contribution = Scratch<Posting>(capacity: 256)
+    /// What the tail of the life gives without what is new.
+    private var earlier = Scratch<Posting>()
     private var differences = Scratch<Posting>()
+    private var added = Scratch<Posting>(capacity: 256)
     private var sums = Scratch<Sums.Sum>()
     private var movedParts = Scratch<Int32>(capacity: 1)
     /// The contribution is that of the facts.
     private var isSettled = false
+    /// Only the tail was counted.
+    private(set) var hasCountedTail = false
     /// What to add to the cells since the state was read.
     public private(set) var changes = Scratch<Change>()
     /// When to settle it again without a new notification. nil: never.
@@ -97,22 +102,71 @@ public struct ChainState: ~Copyable {
     }
 
     /// Updates the contribution to what it must be at the clock, and sets the changes.
-    public mutating func settle(at clock: Int64, originalTransactionId: PurchaseId) {
+    /// - Parameter isInStep: the kept contribution is right up to this clock but for the news; without news, up to just
+    ///   before it. Whoever sets a timer at `nextChange` knows it: the timer has not been lost. If it is false, the whole
+    ///   life is counted, which makes good whatever a lost timer has left out.
+    public mutating func settle(at clock: Int64, originalTransactionId: PurchaseId, isInStep: Bool = false) {
+        hasCountedTail = isInStep && countTail(at: clock, originalTransactionId)
+        if !hasCountedTail { countAll(at: clock, originalTransactionId) }
+        setChanges()
+        timeline.facts.setNewsCounted()
+        isSettled = true
+    }
+
+    private mutating func countAll(at clock: Int64, _ originalTransactionId: PurchaseId) {
         timeline.reckon(at: clock)
         timeline.contribute(originalTransactionId)
         // The old contribution takes the place of the new one.
         timeline.ledger.exchange(&contribution)
-        setDifferences()
-        setChanges()
-        isSettled = true
+        setDifferences(from: timeline.ledger.postings.values, to: contribution.values)
     }
 
-    /// What turns the earlier contribution into this one.
-    private mutating func setDifferences() {
+    /// Counts only the tail, and adds the difference: see `Timeline+Tail.swift`.
+    /// - Returns: false: the whole life must be counted.
+    private mutating func countTail(at clock: Int64, _ originalTransactionId: PurchaseId) -> Bool {
+        var new: Int?
+        if case .one(let place) = timeline.facts.news { new = place }
+        let before = new == nil && clock > .min ? clock - 1 : clock
+        guard let tail = timeline.facts.startOfTail(before: before), let head = timeline.facts.head(before: tail) else {
+            return false
+        }
+        timeline.reckon(at: before, from: tail, without: new)
+        guard let day = timeline.dayOfTail(head) else { return false }
+        let first = (timeline.rows[0].transaction.id, timeline.rows[1].transaction.id)
+        timeline.contribute(originalTransactionId)
+        timeline.ledger.exchange(&earlier)
+        guard isEarlierKept(since: day) else { return false }
+        timeline.reckon(at: clock, from: tail)
+        guard timeline.dayOfTail(head) != nil, timeline.rows[0].transaction.id == first.0,
+            timeline.rows[1].transaction.id == first.1
+        else { return false }
+        timeline.contribute(originalTransactionId)
+        setDifferences(from: earlier.values, to: timeline.ledger.postings.values)
+        addDifferences()
+        return true
+    }
+
+    /// From this day on, the kept contribution is that of the tail. Otherwise something else is wrong with it: its days
+    /// are those of another version of the zone's data, for instance.
+    private func isEarlierKept(since day: Int64) -> Bool {
+        var place = 0
+        for number in contribution.indices where contribution[number].day >= day {
+            while place < earlier.count, earlier[place].day < day { place += 1 }
+            guard place < earlier.count, earlier[place].place == contribution[number].place,
+                earlier[place].value == contribution[number].value
+            else { return false }
+            place += 1
+        }
+        while place < earlier.count, earlier[place].day < day { place += 1 }
+        return place == earlier.count
+    }
+
+    /// What turns the first of two contributions into the other one.
+    private mutating func setDifferences(
+        from before: UnsafeMutableBufferPointer<Posting>, to now: UnsafeMutableBufferPointer<Posting>
+    ) {
         differences.removeAll()
         var (left, right) = (0, 0)
-        let before = timeline.ledger.postings.values
-        let now = contribution.values
         while left < before.count || right < now.count {
             let old = left < before.count ? before[left].place : .max
             let new = right < now.count ? now[right].place : .max
@@ -133,6 +187,30 @@ public struct ChainState: ~Copyable {
                 right += 1
             }
         }
+    }
+
+    /// Adds the differences to the contribution.
+    private mutating func addDifferences() {
+        added.removeAll()
+        var place = 0
+        for number in differences.indices {
+            let difference = differences[number]
+            while place < contribution.count, contribution[place].place < difference.place {
+                added.append(contribution[place])
+                place += 1
+            }
+            var sum = difference
+            if place < contribution.count, contribution[place].place == difference.place {
+                sum.value &+= contribution[place].value
+                place += 1
+            }
+            if sum.value != 0 { added.append(sum) }
+        }
+        while place < contribution.count {
+            added.append(contribution[place])
+            place += 1
+        }
+        swap(&contribution, &added)
     }
 
     /// Groups the differences by cell.

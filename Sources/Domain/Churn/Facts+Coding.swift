@@ -38,7 +38,18 @@ private struct Flags: OptionSet {
     static let wanted = Flags(rawValue: 1 << 21)
     static let wantedCommitment = Flags(rawValue: 1 << 22)
     static let continuesAnother = Flags(rawValue: 1 << 23)
-    static let all = Flags(rawValue: 1 << 24 - 1)
+    static let ofInfo: Flags = [
+        .info, .autoRenew, .intent, .grace, .priceIncrease, .commitmentRenew, .wanted, .wantedCommitment,
+    ]
+    static let ofTransaction = Flags(rawValue: (1 << 24 - 1) & ~ofInfo.rawValue)
+
+    /// Flags of parts that a notice does not have are not written.
+    var mayBeWritten: Bool {
+        var used: Flags = []
+        used.insert(.ofTransaction, if: contains(.transaction))
+        used.insert(.ofInfo, if: contains(.info))
+        return used.isSuperset(of: self) && !isSuperset(of: [.purchaseReason, .renewalReason])
+    }
 
     mutating func insert(_ flag: Flags, if condition: Bool) {
         if condition { formUnion(flag) }
@@ -130,12 +141,11 @@ extension Facts {
         let key = Notice.Key(signedDate: signedDate, id: NoticeId(high: reader.fixed(), low: reader.fixed()))
         if let before, !(before < key) { return nil }
         let flags = Flags(rawValue: reader.unsigned())
-        guard reader.isValid, Flags.all.isSuperset(of: flags) else { return nil }
+        guard reader.isValid, flags.mayBeWritten else { return nil }
         var notice = Notice(signedDate: signedDate, id: key.id, type: type, subtype: subtype)
         if flags.contains(.transaction) { notice.transaction = readTransaction(&reader, flags, signedDate) }
         if flags.contains(.info) { notice.info = readInfo(&reader, flags, signedDate) }
-        // Other flags are of no use to these fields, so they were not written.
-        guard reader.isValid, notice.flags == flags else { return nil }
+        guard reader.isValid else { return nil }
         notice.kept = Notice.Kept(from: from, body: body, to: Int32(truncatingIfNeeded: reader.place))
         notices.append(notice)
         return key
@@ -193,10 +203,12 @@ extension Facts {
         if flags.contains(.wanted) {
             info.product = text(&reader)
             info.plan = text(&reader)
+            if info.product.isNone, info.plan.isNone { reader.refuse() }
         }
         if flags.contains(.wantedCommitment) {
             info.commitmentProduct = text(&reader)
             info.commitmentPlan = text(&reader)
+            if info.commitmentProduct.isNone, info.commitmentPlan.isNone { reader.refuse() }
         }
         return info
     }

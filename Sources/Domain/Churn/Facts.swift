@@ -19,12 +19,22 @@ struct Facts: ~Copyable {
     /// are rejected: otherwise it would depend on the order whether a light old one stays where a heavy newer one was
     /// dropped.
     var forgotten: Notice.Key?
+    /// What is new since the facts were read, or since `setNewsCounted`.
+    private(set) var news = News.none
     /// The kept bytes that all this was read from: see `Facts+Coding.swift`.
     var kept = KeptFacts()
     private var seen = Scratch<Bool>()
 
+    enum News: Equatable {
+        case none
+        /// One notice more, at this place; all others are as they were.
+        case one(Int)
+        case other
+    }
+
     /// Nothing is known.
     mutating func removeAll() {
+        news = .none
         texts.removeAll()
         parts.removeAll()
         notices.removeAll()
@@ -42,15 +52,22 @@ struct Facts: ~Copyable {
             // order is right.
             guard notices[place].precedence < news.notice.precedence else { return false }
             notices[place] = adopted(news)
+            self.news = .other
         } else {
             // It is older than all others, and the limit is reached.
             if place == 0, notices.count == Self.limit { return false }
             notices.insert(adopted(news), at: place)
-            if notices.count > Self.limit { notices.removeFirst(1) }
+            self.news = self.news == .none ? .one(place) : .other
+            if notices.count > Self.limit {
+                notices.removeFirst(1)
+                self.news = .other
+            }
         }
         forgetHeavy()
         return true
     }
+
+    mutating func setNewsCounted() { news = .none }
 
     // MARK: Limits
 
@@ -70,6 +87,7 @@ struct Facts: ~Copyable {
             guard weight > Self.limitWeight else { continue }
             forgotten = notices[place].key
             notices.removeFirst(place + 1)
+            news = .other
             return
         }
     }

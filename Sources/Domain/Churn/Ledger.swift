@@ -31,10 +31,12 @@ struct Ledger: ~Copyable {
 
     mutating func removeAll() { postings.removeAll() }
 
+    mutating func day(of instant: Int64) -> Int64 { Int64(days.number(of: instant)) }
+
     mutating func post(_ counter: ChurnCounter, _ value: Int64, at instant: Int64, parts: Int32) {
         guard value != 0 else { return }
         postings.append(
-            Posting(parts: parts, day: Int64(days.number(of: instant)), counter: counter.rawValue, value: value))
+            Posting(parts: parts, day: day(of: instant), counter: counter.rawValue, value: value))
     }
 
     /// Makes of the postings a contribution: sorted by place, each place once, without zeros.

@@ -40,6 +40,7 @@ private struct Pair: ~Copyable {
         var repetitions = 0
         var refusals = 0
         var compactions = 0
+        var tails = 0
 
         static func += (left: inout Seen, right: Seen) {
             left.events += right.events
@@ -48,6 +49,7 @@ private struct Pair: ~Copyable {
             left.repetitions += right.repetitions
             left.refusals += right.refusals
             left.compactions += right.compactions
+            left.tails += right.tails
         }
     }
 
@@ -64,6 +66,9 @@ private struct Pair: ~Copyable {
         self.kept = kept
         due = nil
     }
+
+    /// As when the timer could not be processed.
+    mutating func loseTimer() { due = nil }
 
     /// Fires the timers that are due, and then hears the record.
     mutating func hear(_ value: [UInt8], at clock: Int64) {
@@ -84,7 +89,9 @@ private struct Pair: ~Copyable {
                 return
             }
             let expected = former.fire(key: key, kept: kept, clock: instant, offset: offset)
-            let outcome = withKept { pair in .written(pair.counted(at: instant, nil), isUnusable: false) }
+            let outcome = withKept { pair in
+                .written(pair.counted(at: instant, nil, isInStep: true), isUnusable: false)
+            }
             seen.timers += 1
             rounds += 1
             compare(outcome, expected)
@@ -100,7 +107,7 @@ private struct Pair: ~Copyable {
         let cause = ChurnEvent.Cause(notice, partition: Self.partition, offset: offset)
         return withKept { pair in
             guard pair.chain.merge(news) else { return .nothingNew(isUnusable: isUnusable) }
-            return .written(pair.counted(at: clock, cause), isUnusable: isUnusable)
+            return .written(pair.counted(at: clock, cause, isInStep: pair.due != nil), isUnusable: isUnusable)
         }
     }
 
@@ -112,7 +119,7 @@ private struct Pair: ~Copyable {
         return kept.withUnsafeBufferPointer { chain.read($0) ? body(&self) : .damagedState }
     }
 
-    private mutating func counted(at clock: Int64, _ cause: ChurnEvent.Cause?) -> FormerOutput {
+    private mutating func counted(at clock: Int64, _ cause: ChurnEvent.Cause?, isInStep: Bool) -> FormerOutput {
         var output = FormerOutput()
         let today = Int64(zone.dayNumber(of: clock))
         if !hasOverview { overview = Overview(day: today, zone: zone.name) }
@@ -121,7 +128,9 @@ private struct Pair: ~Copyable {
         let key = key
         key.withUnsafeBufferPointer { key in
             chain.settle(
-                at: clock, originalTransactionId: PurchaseId(TextPlace(start: key.baseAddress!, count: key.count)))
+                at: clock, originalTransactionId: PurchaseId(TextPlace(start: key.baseAddress!, count: key.count)),
+                isInStep: isInStep)
+            if chain.hasCountedTail { seen.tails += 1 }
             let event = ChurnEvent(originalTransactionId: key, clock: clock, cause: cause)
             for number in chain.changes.indices { add(chain.changes[number], event, &output) }
         }
