@@ -83,6 +83,22 @@ import struct MakeBelieve.Chance
 
     // MARK: Large states
 
+    /// Each merge reads and writes all that is known. So most are merged by the hundred, and only the last ones one by one.
+    private func merged(_ records: [String]) throws -> Facts {
+        func merge(_ records: ArraySlice<String>, into known: inout Facts) throws {
+            for record in records { known.merge(try reading(record).facts) }
+        }
+        let last = 500
+        var known = Facts()
+        for place in stride(from: 0, to: records.count - last, by: 100) {
+            var some = Facts()
+            try merge(records[place..<min(place + 100, records.count - last)], into: &some)
+            known.merge(some)
+        }
+        try merge(records.suffix(last), into: &known)
+        return known
+    }
+
     @Test func `in ten thousand versions of one transaction are one row`() throws {
         var known = Facts()
         for version in 0..<10_000 {
@@ -93,31 +109,24 @@ import struct MakeBelieve.Chance
     }
 
     @Test func `in ten thousand transactions are the thousand newest`() throws {
-        var known = Facts()
         var chance = Chance(seed: 7)
-        for number in (0..<10_000).shuffled(using: &chance) {
-            known.merge(try reading(told("A", at: 0, bought("\(number)", Int64(number), 20_000))).facts)
-        }
+        let known = try merged(
+            (0..<10_000).shuffled(using: &chance).map { told("A", at: 0, bought("\($0)", Int64($0), 20_000)) })
         #expect(known.purchases.count == 1_000 && known.isTruncated)
         #expect(known.purchases.first?.transaction.purchaseDate == 9_000 && known.encoded.count < 64 << 10)
     }
 
     @Test func `in ten thousand dates of purchase of one transaction are one row of the newest version`() throws {
-        var known = Facts()
-        for number in 0..<10_000 {
-            known.merge(try reading(told("A", at: Int64(number), bought("1", Int64(number), 20_000))).facts)
-        }
+        let known = try merged((0..<10_000).map { told("A", at: Int64($0), bought("1", Int64($0), 20_000)) })
         #expect(known.purchases.count == 1_000)
         let rows = try #require(Timeline(known, rules())).rows
         #expect(rows.count == 1 && rows[0].start == 9_999)
     }
 
     @Test func `in ten thousand renewal infos that say more are the 256 newest`() throws {
-        var known = Facts()
         var chance = Chance(seed: 7)
-        for number in (0..<10_000).shuffled(using: &chance) {
-            known.merge(try reading(told("A", at: Int64(number), nil, renewal(0, at: d(30)))).facts)
-        }
+        let known = try merged(
+            (0..<10_000).shuffled(using: &chance).map { told("A", at: Int64($0), nil, renewal(0, at: d(30))) })
         #expect(known.renewalInfos.map(\.version.signedDate) == Array(9_744..<10_000).map(Int64.init))
     }
 
