@@ -56,14 +56,14 @@ many: build ## makes processes, disks and brokers of an installation on three br
 	PERENNIAL_TEST_MANY_SECONDS='$(or $(MANY_SECONDS),120)' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*Many processes on three brokers'
 
-fleet: ## runs three brokers and six workers on hosts of their own at 500 notifications a second, while hosts, brokers and disks fail, and judges all of it; FLEET_SECONDS=180, FLEET_RATE=500
-	@Tests/fleet.sh check '$(or $(FLEET_SECONDS),180)' '$(or $(FLEET_RATE),500)'
+fleet: ## runs three brokers and six workers on hosts of their own at 500 notifications a second, while hosts, brokers and disks fail, and judges all of it; FLEET_SECONDS=300, FLEET_RATE=500
+	@Tests/fleet.sh check '$(or $(FLEET_SECONDS),300)' '$(or $(FLEET_RATE),500)'
 	@$(MAKE) --no-print-directory build release
-	@Tests/fleet.sh '$(or $(FLEET_SECONDS),180)' '$(or $(FLEET_RATE),500)'
+	@Tests/fleet.sh '$(or $(FLEET_SECONDS),300)' '$(or $(FLEET_RATE),500)'
 
-rolling: build release ## restarts all workers one by one at 500 notifications a second: how long each partition stands still, and why; ROLLING_SECONDS=180, ROLLING_RATE=500
+rolling: build release ## restarts all workers one by one at 500 notifications a second: how long each partition stands still, and why; ROLLING_SECONDS=300, ROLLING_RATE=500
 	@[ -n "$$KAFKA_HOME" ] || { echo "make rolling: set KAFKA_HOME to an unpacked Kafka 3.9 or later" >&2; exit 2; }
-	PERENNIAL_TEST_ROLLING_SECONDS='$(or $(ROLLING_SECONDS),180)' PERENNIAL_TEST_FLEET_RATE='$(or $(ROLLING_RATE),500)' \
+	PERENNIAL_TEST_ROLLING_SECONDS='$(or $(ROLLING_SECONDS),300)' PERENNIAL_TEST_FLEET_RATE='$(or $(ROLLING_RATE),500)' \
 		PERENNIAL_TEST_PROGRAM='$(CURDIR)/.build/release/perennial' \
 		swift test --skip-build --no-parallel --filter '^BrokerTests\..*A rolling restart under load'
 

@@ -440,6 +440,7 @@ let package = Package(
         // For Tests/Fuzz.
         .library(name: "HTTP", targets: ["HTTP", "Platform", "Telemetry"]),
         // For Tests/Benchmarks.
+        .library(name: "CSIMDJSON", targets: ["CSIMDJSON"]),
         .library(name: "IngestTestKit", targets: ["IngestTestKit"]),
         .library(name: "ReadAPI", targets: ["ReadAPI"]),
         .library(name: "Sizing", targets: ["Sizing"]),

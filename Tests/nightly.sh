@@ -66,7 +66,7 @@ if [ ! -f "$table" ]; then
         '| Part | Date | Commit | Result | Figures |' '|---|---|---|---|---|' >"$table"
 fi
 
-export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60 SEEDS=10000 MANY_SECONDS=1200 FLEET_SECONDS=900 ROLLING_SECONDS=600 LANES="${LANES:-2}"
+export PERENNIAL_TEST_KILL_ROUNDS=$kill_rounds FUZZ_SECONDS=60 SEEDS=10000 MANY_SECONDS=1200 FLEET_SECONDS=1800 ROLLING_SECONDS=600 LANES="${LANES:-2}"
 failed=0
 # Runs a target of the Makefile. NAME of its row, PART whose figures it has, TARGET.
 run() {

@@ -16,7 +16,8 @@ let package = Package(
     dependencies: [.package(name: "perennial", path: "../..")],
     targets: [
         .target(
-            name: "CLoops", cSettings: [.define("_GNU_SOURCE"), .treatAllWarnings(as: .error)],
+            name: "CLoops", dependencies: [.product(name: "CSIMDJSON", package: "perennial")],
+            cSettings: [.define("_GNU_SOURCE"), .treatAllWarnings(as: .error)],
             linkerSettings: [.linkedLibrary("rdkafka"), .linkedLibrary("rocksdb")]),
         .executableTarget(
             name: "bench",

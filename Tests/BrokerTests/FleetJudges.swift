@@ -95,8 +95,8 @@ extension Installation {
 enum FleetLimits {
     /// A worker has at most this much besides `state.cache.bytes` (docs/operate/run-workers.md).
     static let besidesCache = 100 << 20
-    /// Until caches and buffers are full.
-    static let warmUp = 60.0
+    /// Until caches and buffers are full, and Java has compiled what the brokers do all the time.
+    static let warmUp = 120.0
     /// In shorter runs the state still grows towards the size of its cache.
     static let secondsToJudgeGrowth = 600
     /// Of the pace that was asked for, from the end of the warm-up to the last notification.

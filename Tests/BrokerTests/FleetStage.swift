@@ -10,7 +10,9 @@ import TruthCheck
 /// Three brokers, ingest, and two processes of each worker. Everything runs at the pace that was asked for while a test does
 /// something to it.
 final class FleetStage {
-    static let partitions = 12
+    /// Each fetch of a broker from another one looks at all partitions, of 34 topics here: with twelve, three brokers on two
+    /// cores have no time for 500 notifications a second.
+    static let partitions = 6
     /// Posts of a subscriber in the hundred days of a story.
     private static let notificationsOfASubscriber = 4
     /// Long enough that a moving partition is seen to move.
@@ -168,7 +170,7 @@ final class FleetStage {
         let pace = watch.pace(from: began + Int64(FleetLimits.warmUp) * 1_000, until: ended)
         #expect(
             pace >= Double(rate) * FleetLimits.leastPace,
-            "\(Int(pace)) notifications a second from the second minute on, instead of \(rate)")
+            "\(Int(pace)) notifications a second from the third minute on, instead of \(rate)")
         let workers = crew.shape.places.map { "\($0)" }
         let faults = FleetLimits.faults(
             of: meter, workers: workers, judgesGrowth: seconds >= FleetLimits.secondsToJudgeGrowth)

@@ -37,6 +37,7 @@ extension RealBroker {
         @Test func `lets each partition stand still for less than five seconds`() async throws {
             var options = KafkaOptions()
             options.nodes = 3
+            options.java = .thrifty
             let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
             do {
                 let run = try await RollingRun(
@@ -212,7 +213,7 @@ extension RealBroker {
                 meter.note(
                     name,
                     .init(
-                        at: Double(index * 30), process: processes.isEmpty ? 1 : processes[index],
+                        at: Double(index * 60), process: processes.isEmpty ? 1 : processes[index],
                         memory: memory[index] << 20, cpu: cpu.isEmpty ? 0 : cpu[index]))
             }
         }
@@ -223,7 +224,7 @@ extension RealBroker {
         func faults(_ memory: [Int]) -> [String] {
             FleetLimits.faults(of: Self.meter(memory), workers: ["churn 0"], judgesGrowth: true)
         }
-        // The first minute is the warm-up.
+        // The first two minutes are the warm-up.
         #expect(faults([10, 50, 100, 100, 101, 102, 110, 126]).isEmpty)
         #expect(faults([10, 50, 100, 100, 105, 110, 120, 127]).count == 2)
         #expect(
@@ -233,6 +234,6 @@ extension RealBroker {
 
     @Test func `add up the processor time of a process and of the next one`() {
         let meter = Self.meter([1, 1, 1, 1], processes: [1, 1, 2, 2], cpu: [3, 12, 2, 19])
-        #expect(meter.cores { $0 == "ingest" } == Double(9 + 2 + 17) / 90)
+        #expect(meter.cores { $0 == "ingest" } == Double(9 + 2 + 17) / 180)
     }
 }

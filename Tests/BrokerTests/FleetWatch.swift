@@ -83,8 +83,11 @@ final class FleetWatch: Sendable {
         }
         while !end.isOpen {
             do {
-                let consumer = try Consumer(
-                    .init(clientID: "watch", groupID: "watch", properties: installation.broker.properties))
+                var reading = Consumer.Configuration(
+                    clientID: "watch", groupID: "watch", properties: installation.broker.properties)
+                // The watch reads when something was published, and need not know it at once.
+                (reading.fetchWait, reading.fetchBytes) = (.milliseconds(100), 1 << 20)
+                let consumer = try Consumer(reading)
                 defer { consumer.close(by: Deadline(after: .milliseconds(500))) }
                 try consumer.assign(next)
                 while !end.isOpen {

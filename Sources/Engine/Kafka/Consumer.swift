@@ -59,8 +59,9 @@ public final class Consumer {
         /// KiB that the whole client fetches ahead: every worker thread may hold this much (librdkafka's default is
         /// four times as much).
         public var queuedKilobytes = 16 * 1024
-        /// How long a broker may hold a request for records when there are none.
+        /// How long a broker may hold a request for records while it has fewer than `fetchBytes`.
         public var fetchWait: Duration = .milliseconds(50)
+        public var fetchBytes = 1
         public var onEvent: ClientEventHandler = { _ in }
         /// Reports statistics to `watch`. Only for a client that is polled all the time: librdkafka keeps statistics
         /// that are not polled.
@@ -114,6 +115,7 @@ public final class Consumer {
         try conf.set("session.timeout.ms", String(configuration.sessionTimeout.wholeMilliseconds))
         try conf.set("max.poll.interval.ms", "120000")
         try conf.set("fetch.wait.max.ms", String(configuration.fetchWait.wholeMilliseconds))
+        try conf.set("fetch.min.bytes", String(configuration.fetchBytes))
         try conf.set("queued.min.messages", String(configuration.queuedRecords))
         try conf.set("queued.max.messages.kbytes", String(configuration.queuedKilobytes))
         if configuration.tellsStatistics, configuration.properties.watch != nil {

@@ -17,6 +17,9 @@ final class KafkaSession: LogSession {
     private let outputNames: [String]
     /// The fault that ended the session: every later call throws it again.
     private var failure: LogFault?
+    /// Of one answer of a broker: under more load than this, answers do not wait.
+    private static let fetchBytes = 64 << 10
+
     let grown: [String: Int32]
     private var isClosed = false
     private var closing: [ClosingClient] = []
@@ -89,6 +92,8 @@ final class KafkaSession: LogSession {
         var reading = Consumer.Configuration(
             clientID: options.identity, groupID: options.group,
             instanceID: options.keepsPlace ? options.identity : nil, properties: properties)
+        reading.fetchWait = options.fetchWait
+        reading.fetchBytes = Self.fetchBytes
         reading.sessionTimeout = options.sessionTimeout
         reading.readAhead(bytes: options.readAheadBytes)
         reading.onEvent = onEvent

@@ -94,6 +94,9 @@ public struct SessionOptions: Sendable {
     public var transactionTimeout: Duration = .seconds(10)
     /// Approximate memory for records that are fetched and not delivered yet.
     public var readAheadBytes = 24 << 20
+    /// How long records may wait for others, so that one answer of a broker has many. Otherwise each record would be an
+    /// answer of its own, and brokers would be busy with requests.
+    public var fetchWait: Duration = .milliseconds(20)
     /// The clock of `ownedUntil`.
     public var bootClock: @Sendable () -> Duration = BootClock.now
     /// Receives, on any thread, events that the log reports by itself.

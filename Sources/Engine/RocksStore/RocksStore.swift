@@ -3,11 +3,13 @@
 internal import CRocksDB
 internal import Store
 
-/// One column family: the first byte of a key distinguishes note, values and timers, and one batch writes them all.
+/// One column family: the first byte of a key distinguishes note, values and timers, and one batch writes them all. A
+/// batch goes into one write buffer as a whole, and buffers become files in the order in which they were filled. So
+/// after a crash the files contain all batches up to one of them, and nothing of the later ones.
 ///
-/// The write-ahead log is written without fsync: data that the operating system has accepted survives a crash of the
-/// process. If the machine crashes, the end of the log may be missing. The note is in the same batches, so it shows
-/// from where the state must be restored.
+/// The durability `none` writes into the buffers only. `process` also writes into the write-ahead log, without fsync:
+/// data that the operating system has accepted survives a crash of the process. If the machine crashes, the end of the
+/// log may be missing. The note is in the same batches, so it shows from where the state must be completed.
 final class RocksStore: PartitionStore {
     private let database: OpaquePointer
     private let path: String
@@ -16,6 +18,8 @@ final class RocksStore: PartitionStore {
     private var isOpen = true
 
     private let reading = rocksdb_readoptions_create()!
+    /// Skips the write buffers. It skips logged writes as well.
+    private let readingFiles = rocksdb_readoptions_create()!
     private let scanning = rocksdb_readoptions_create()!
     private let logged = rocksdb_writeoptions_create()!
     private let unlogged = rocksdb_writeoptions_create()!
@@ -33,6 +37,7 @@ final class RocksStore: PartitionStore {
         self.path = path
         self.cache = cache
         rocksdb_writeoptions_disable_WAL(unlogged, 1)
+        rocksdb_readoptions_set_read_tier(readingFiles, persistedTier)
     }
 
     /// Without this the directory would stay locked until the process ends. It only waits for the disk, some
@@ -40,6 +45,7 @@ final class RocksStore: PartitionStore {
     deinit {
         if isOpen { rocksdb_close(database) }
         rocksdb_readoptions_destroy(reading)
+        rocksdb_readoptions_destroy(readingFiles)
         rocksdb_readoptions_destroy(scanning)
         rocksdb_writeoptions_destroy(logged)
         rocksdb_writeoptions_destroy(unlogged)
@@ -51,19 +57,27 @@ final class RocksStore: PartitionStore {
     func note() throws(StoreFault) -> [UInt8]? {
         var note: [UInt8] = []
         keys.hold(KeySpace.note)
-        return try readHeldKey(into: &note) ? note : nil
+        return try readHeldKey(reading, into: &note) ? note : nil
+    }
+
+    func lastingNote() throws(StoreFault) -> [UInt8]? {
+        guard hasUnloggedWrites else { return try note() }
+        var note: [UInt8] = []
+        keys.hold(KeySpace.note)
+        return try readHeldKey(readingFiles, into: &note) ? note : nil
     }
 
     func read(_ key: Span<UInt8>, into value: inout [UInt8]) throws(StoreFault) -> Bool {
         key.withUnsafeBytes { keys.hold(KeySpace.value, $0) }
-        return try readHeldKey(into: &value)
+        return try readHeldKey(reading, into: &value)
     }
 
-    private func readHeldKey(into value: inout [UInt8]) throws(StoreFault) -> Bool {
+    @inline(__always)
+    private func readHeldKey(_ options: OpaquePointer, into value: inout [UInt8]) throws(StoreFault) -> Bool {
         precondition(isOpen, "a closed store is not used")
         value.removeAll(keepingCapacity: true)
         // Pinned: the bytes are copied once, from the cache into `value`.
-        let found = try rocks("read", path) { rocksdb_get_pinned(database, reading, keys.address, keys.count, $0) }
+        let found = try rocks("read", path) { rocksdb_get_pinned(database, options, keys.address, keys.count, $0) }
         guard let found else { return false }
         defer { rocksdb_pinnableslice_destroy(found) }
         var count = 0
@@ -145,7 +159,7 @@ final class RocksStore: PartitionStore {
 
     func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault) {
         precondition(isOpen, "a closed store is not used")
-        if durability == .process && hasUnloggedWrites { try flush() }
+        if durability == .process && hasUnloggedWrites { try flush(waits: true) }
         collect(changes)
         defer { rocksdb_writebatch_clear(batch) }
         do throws(StoreFault) {
@@ -210,12 +224,17 @@ final class RocksStore: PartitionStore {
     /// After a crash RocksDB replays the write-ahead log over the files. A logged write that follows unlogged ones,
     /// which are in no file yet, would come back without them: a state that never existed. So the unlogged writes are
     /// flushed to files first.
-    private func flush() throws(StoreFault) {
+    private func flush(waits: Bool) throws(StoreFault) {
         let options = rocksdb_flushoptions_create()!
         defer { rocksdb_flushoptions_destroy(options) }
-        rocksdb_flushoptions_set_wait(options, 1)
+        rocksdb_flushoptions_set_wait(options, waits ? 1 : 0)
         try rocks("write", path) { rocksdb_flush(database, options, $0) }
-        hasUnloggedWrites = false
+        if waits { hasUnloggedWrites = false }
+    }
+
+    func beginFlush() throws(StoreFault) {
+        precondition(isOpen, "a closed store is not used")
+        if hasUnloggedWrites { try flush(waits: false) }
     }
 
     // MARK: The whole store
@@ -230,15 +249,18 @@ final class RocksStore: PartitionStore {
         return Int(clamping: files + buffers)
     }
 
-    /// The contents of the write-ahead log are not flushed: the next opening reads at most two write buffers of it.
+    /// Logged writes are not flushed: the next opening reads at most two write buffers of the write-ahead log.
     func close() throws(StoreFault) {
         precondition(isOpen, "a store is closed once")
         isOpen = false
         // Also after a fault: the lock on the directory must be released.
         defer { rocksdb_close(database) }
-        if hasUnloggedWrites { try flush() }
+        if hasUnloggedWrites { try flush(waits: true) }
     }
 }
+
+/// `ReadTier::kPersistedTier`, which RocksDB's C interface does not name.
+private let persistedTier: Int32 = 2
 
 /// Bytes at an address for C, kept from call to call. For use by one thread.
 private final class KeyBuffer {

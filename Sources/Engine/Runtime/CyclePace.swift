@@ -4,8 +4,12 @@
 /// it what happens, and when.
 ///
 /// A transaction costs the broker as much as some hundred records. So records that arrive soon after a commit wait for
-/// each other, and a backlog makes large cycles. A record that comes after a quiet time waits for nothing.
+/// each other, and a backlog makes large cycles. A record that comes after a quiet time waits for nothing. While the
+/// brokers cannot keep up, commits take longer than they need to: then they come more seldom.
 struct CyclePace {
+    /// The worker rests this many times as long as commits wait for the brokers.
+    private static let restsForDelay = 4
+    private static let longestRest: Duration = .milliseconds(500)
     /// The longest wait of a poll. A longer one would delay a stop, a rebalance and the return of a restored partition.
     private static let idleWait: Duration = .milliseconds(100)
 
@@ -20,6 +24,10 @@ struct CyclePace {
     private(set) var records = 0
     /// When the last cycle was committed, or a poll last left records behind, whichever came later.
     private var lastRush: Duration?
+    /// The quickest commit of late: what a commit takes when the brokers have nothing else to do.
+    private var quickest: Duration?
+    /// How much longer commits take now, on average.
+    private var delay: Duration = .zero
 
     init(interval: Duration, backlogInterval: Duration, recordLimit: Int) {
         self.interval = interval
@@ -35,7 +43,13 @@ struct CyclePace {
     /// The poll returned as many records as it may: more are there.
     mutating func leftRecords(at now: Duration) { lastRush = now }
 
-    mutating func committed(at now: Duration) {
+    /// The commit took `duration` and has ended `now`.
+    mutating func committed(in duration: Duration, at now: Duration) {
+        // It grows slowly, because brokers may have moved away, or have become slower for good.
+        let quickest = min(duration, (self.quickest ?? duration) * 257 / 256)
+        self.quickest = quickest
+        // One slow commit is no load.
+        delay += (duration - quickest - delay) / 8
         lastRush = now
         end()
     }
@@ -60,10 +74,11 @@ struct CyclePace {
 
     private func rest(at now: Duration) -> Duration {
         guard let lastRush else { return .zero }
-        let due = lastRush + interval
+        let due = lastRush + pacedInterval
         return (start.map { min(due, $0 + longest) } ?? due) - now
     }
 
+    private var pacedInterval: Duration { max(interval, min(delay * Self.restsForDelay, Self.longestRest)) }
     /// No cycle lasts longer.
-    private var longest: Duration { max(interval, backlogInterval) }
+    private var longest: Duration { max(pacedInterval, backlogInterval) }
 }

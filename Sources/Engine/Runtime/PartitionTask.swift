@@ -529,7 +529,8 @@ final class PartitionTask {
 
     /// Writes everything committed to the store, in one step and rarely: a key that has changed many times is written
     /// once, and RocksDB handles one large write much faster than many small ones. Until then only the changelog has
-    /// the changes. Never call this in the middle of a cycle.
+    /// the changes, and a crash of the process may lose the write: the changelog is its log. Never call this in the middle
+    /// of a cycle.
     func writeStore() throws(StoreFault) {
         guard unstoredSince != nil else { return }
         precondition(!isTouched, "uncommitted changes must not reach the store")
@@ -537,7 +538,7 @@ final class PartitionTask {
         for timer in staleTimers { try removeStale(timer) }
         for entry in cache.unstored { changes.add(entry, &entryBytes) }
         changes.note = note.encoded
-        try store.write(changes, .process)
+        try store.write(changes, .none)
         unstoredSince = nil
         staleTimers.removeAll(keepingCapacity: true)
         cache.stored()

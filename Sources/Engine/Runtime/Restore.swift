@@ -21,8 +21,6 @@ final class Restore {
     private let beginning: NextOffset
     private let changes = StoreChanges()
     private var changed = 0
-    /// The restore began with an empty store: if the process is killed, it starts again from the beginning.
-    private let isFromBeginning: Bool
     /// Sum of the store's contents. nil: it is not known yet, and computed when the store is complete.
     private(set) var sum: StateSum?
     /// The hashes of the entries that `changes` will write. nil: the entry is deleted. Kept while `sum` is.
@@ -40,13 +38,12 @@ final class Restore {
         self.end = end
         note = order.note
         guard let note = order.note else {
-            (position, isFromBeginning, expectsNote) = (beginning, true, false)
+            (position, expectsNote) = (beginning, false)
             return
         }
         // Starts at the store's own note, although the store has it: it shows that both are of one life.
         let known = note.noteOffset.flatMap { $0 >= beginning ? $0 : nil }
         position = min(known ?? note.changelog, note.changelog)
-        isFromBeginning = position.value == 0
         expectsNote = known != nil
         // If there is more to read than there are keys, one scan of all keys costs less than a lookup for each record.
         let left = end.value - position.value
@@ -115,17 +112,15 @@ final class Restore {
 
     func isDueForWrite(from bytes: Int) -> Bool { changed >= Self.recordsPerWrite || changes.bytes.count >= bytes }
 
-    /// Writes in the middle of a restore.
-    func write(at now: Int64) throws(StoreFault) { try write(isFromBeginning ? .none : .process, at: now) }
-
-    private func write(_ durability: StoreDurability, at now: Int64) throws(StoreFault) {
+    /// Writes what was read. After a kill the next restore begins at the last note that the store had flushed.
+    func write(at now: Int64) throws(StoreFault) {
         try keepSum()
         var written = note ?? Note(format: definition.stateFormat)
         written.changelog = max(position, order.note?.changelog ?? position)
         written.writtenAt = now
         written.sum = sum
         changes.note = written.encoded
-        try order.store.write(changes, durability)
+        try order.store.write(changes, .none)
         if note != nil { note = written }
         changes.removeAll()
         changed = 0
@@ -180,12 +175,12 @@ final class Restore {
             sum = StateSum()
             return nil
         }
-        try write(.process, at: now)
+        try write(at: now)
         let wasCounted = sum == nil
         let found = if let sum { sum } else { try countAll() }
         if let expected, found != expected { return mismatch(found, expected) }
         sum = found
-        if wasCounted { try write(.process, at: now) }
+        if wasCounted { try write(at: now) }
         return nil
     }
 

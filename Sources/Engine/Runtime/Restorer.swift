@@ -173,6 +173,8 @@ private struct RestoreWork: ~Copyable {
             batch.removeAll()
             try finish(reader)
             tellRemaining()
+            // Otherwise it would read the changelogs for ever, as fast as workers write them.
+            if running.isEmpty { try reader.read(from: [:]) }
         } catch {
             fail(error)
         }

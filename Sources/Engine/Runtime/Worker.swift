@@ -279,9 +279,11 @@ package final class Worker {
                 cached: partitions.tasks.reduce(0) { $0 + $1.cachedBytes })
         }
         try append(session)
-        fencings.asks(at: environment.elapsed())
+        let asked = environment.elapsed()
+        fencings.asks(at: asked)
         try session.commit(positions)
-        fencings.answered(at: environment.elapsed())
+        let answered = environment.elapsed()
+        fencings.answered(at: answered)
         for task in touched {
             // If the end is unknown, a restore from the earlier place only reads more.
             let end = session.appendedEnd(topic: inner.changelog, partition: task.partition)
@@ -297,7 +299,7 @@ package final class Worker {
         isFirstCommit = false
         metrics.cycleRecords.observe(Double(pace.records))
         rewinds = 0
-        pace.committed(at: environment.elapsed())
+        pace.committed(in: answered - asked, at: environment.elapsed())
         endCycle()
         try writeStores()
         failures = 0
@@ -309,12 +311,17 @@ package final class Worker {
         let due = environment.elapsed() - options.storeInterval
         var oldest: PartitionTask?
         for task in partitions.tasks {
-            if task.isFullForStore { try task.writeStore() }
+            if task.isFullForStore { try writeStore(of: task) }
             guard let since = task.unstoredSince, since <= due else { continue }
             if let other = oldest?.unstoredSince, other <= since { continue }
             oldest = task
         }
-        try oldest?.writeStore()
+        if let oldest { try writeStore(of: oldest) }
+    }
+
+    private func writeStore(of task: PartitionTask) throws(StoreFault) {
+        try task.writeStore()
+        try task.flushStore(options.flush)
     }
 
     private func endCycle() {
@@ -427,6 +434,8 @@ package final class Worker {
         sessionOptions.sessionTimeout = options.sessionTimeout
         sessionOptions.transactionTimeout = options.transactionTimeout
         sessionOptions.readAheadBytes = options.readAheadBytes
+        // What arrives within an interval shares a transaction anyway.
+        sessionOptions.fetchWait = min(max(options.commitInterval, .milliseconds(10)), .milliseconds(50))
         sessionOptions.onEvent = environment.sessionEvents
         sessionOptions.bootClock = environment.bootClock
         fencings.asks(at: environment.elapsed())

@@ -27,6 +27,8 @@ public struct WorkerOptions: Sendable {
     /// Committed changes are written to the stores after this time, or when they use a quarter of the cache or 8 MiB.
     /// Until then only memory and the changelog have them.
     public var storeInterval: Duration = .seconds(2)
+    /// When a store is flushed, so that a restore after a kill is short.
+    public var flush = FlushRule()
     /// Cache for all partitions of this thread together.
     public var cacheBytes = 128 << 20
     /// Approximate memory for records that are fetched and not processed yet.

@@ -6,7 +6,7 @@ internal import Synchronization
 /// What survives the workers: the "disk" of stores in memory. Tests can copy it, delete parts, make it fail, and crash
 /// its process. Any thread may call it.
 public final class MemoryDisk: Sendable {
-    public enum Operation: Sendable, Equatable { case open, read, timers, write, close, wipe }
+    public enum Operation: Sendable, Equatable { case open, read, timers, write, flush, close, wipe }
 
     struct Partition {
         var contents = StoreContents()
@@ -23,24 +23,33 @@ public final class MemoryDisk: Sendable {
     }
 
     let state = Mutex(State())
+    /// false: nothing is kept for a crash.
+    let canCrash: Bool
 
-    public init() {}
+    public init() { canCrash = true }
 
-    /// The same contents, open nowhere, like a copy of the files after a crash of the process.
-    public func copy() -> MemoryDisk {
+    /// For stores whose disk nobody has: it ends with its process.
+    fileprivate init(canCrash: Bool) { self.canCrash = canCrash }
+
+    /// The same contents, open nowhere, like a copy of the files after a crash of the process: `kept` as of `crash`.
+    public func copy(kept: (_ writes: Int) -> Int = { _ in 0 }) -> MemoryDisk {
         let copied = MemoryDisk()
         let partitions = state.withLock { $0.partitions }
         copied.state.withLock { $0.partitions = partitions }
-        copied.crash()
+        copied.crash(kept: kept)
         return copied
     }
 
-    /// Crashes the process: what was written with `.none` since the last `.process` or `close` is lost, and nothing is
-    /// open. Stores that were open throw.
-    public func crash() {
+    /// Crashes the process: what was written with `.none` since the last `.process`, `beginFlush` or `close` is lost, and
+    /// nothing is open. Stores that were open throw.
+    ///
+    /// - Parameter kept: gets the number of those writes to a partition, and returns how many of them, the earliest ones,
+    ///   were flushed meanwhile, as a store on disk does when a write buffer is full.
+    public func crash(kept: (_ writes: Int) -> Int = { _ in 0 }) {
         state.withLock { state in
-            for number in state.partitions.keys {
-                state.partitions[number]!.takeBack()
+            for number in state.partitions.keys.sorted() {
+                let writes = state.partitions[number]!.undo.count
+                state.partitions[number]!.takeBack(to: writes == 0 ? 0 : kept(writes))
                 state.partitions[number]!.holder = nil
             }
         }
@@ -61,7 +70,9 @@ public final class MemoryDisk: Sendable {
 public final class MemoryStores: PartitionStores {
     private let disk: MemoryDisk
 
-    public init(disk: MemoryDisk = MemoryDisk()) { self.disk = disk }
+    public init() { disk = MemoryDisk(canCrash: false) }
+
+    public init(disk: MemoryDisk) { self.disk = disk }
 
     public func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore {
         let holder = try disk.state.withLock { state throws(StoreFault) in
@@ -136,11 +147,18 @@ final class MemoryStore: PartitionStore {
         // Converted outside of the lock, whose body may use only values that nothing else uses.
         let steps = StoreContents.steps(changes)
         let note = changes.note
+        let wantsUndo = durability == .none && disk.canCrash
         try access(.write) { partition in
-            let undo = partition.contents.apply(steps, note: note, wantsUndo: durability == .none)
+            let undo = partition.contents.apply(steps, note: note, wantsUndo: wantsUndo)
             if let undo { partition.undo.append(undo) } else { partition.undo = [] }
         }
     }
+
+    func lastingNote() throws(StoreFault) -> [UInt8]? {
+        try access(.read) { $0.undo.isEmpty ? $0.contents.note : $0.undo[0].note }
+    }
+
+    func beginFlush() throws(StoreFault) { try access(.flush) { $0.undo = [] } }
 
     var approximateBytes: Int? { disk.state.withLock { $0.partitions[partition]?.contents.byteCount } }
 
@@ -173,7 +191,9 @@ extension MemoryDisk.State {
 }
 
 extension MemoryDisk.Partition {
-    mutating func takeBack() {
-        while let last = undo.popLast() { contents.takeBack(last) }
+    /// Undoes all writes but the first `kept` of those that can be undone. These are lasting then.
+    mutating func takeBack(to kept: Int) {
+        while undo.count > kept { contents.takeBack(undo.removeLast()) }
+        undo = []
     }
 }

@@ -60,9 +60,13 @@ public protocol PartitionStore: AnyObject {
     func timers(after last: TimerEntry?, dueBy moment: Int64, limit: Int) throws(StoreFault) -> [TimerEntry]
     /// Writes all of the changes or none, even if the process crashes in the middle.
     func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault)
+    /// The note that a crash of the process would leave now; nil: it would leave an empty store.
+    func lastingNote() throws(StoreFault) -> [UInt8]?
+    /// Begins to make everything lasting that was written, and does not wait for it: `lastingNote` shows when it is.
+    func beginFlush() throws(StoreFault)
     /// Bytes of the store on disk and in its write buffers; nil: the number is not known.
     var approximateBytes: Int? { get }
-    /// After this nothing may be called. What was written stays.
+    /// After this nothing may be called. What was written stays, whatever its durability.
     func close() throws(StoreFault)
 }
 
@@ -73,8 +77,8 @@ extension PartitionStore {
 public enum StoreDurability: Sendable {
     /// Survives a crash of the process.
     case process
-    /// A crash of the process may lose the write, but never a part of it: for a restore, which starts again at the
-    /// note.
+    /// A crash of the process may lose the write with all later ones, but never a part of it: for a store that is
+    /// completed from a log, which is read again from the note.
     case none
 }
 

@@ -33,7 +33,7 @@ public final class KafkaBroker: Sendable {
         self.distribution = distribution
         logDirectory = scratch.path
         let heap = options.nodes == 1 ? "-Xms256m -Xmx1g" : "-Xms128m -Xmx384m"
-        java = options.hasUsualJava ? ["KAFKA_HEAP_OPTS": heap] : KafkaDistribution.lightJava(heap: heap)
+        java = KafkaDistribution.environment(of: options.java, heap: heap)
         hasSASL = options.credentials != nil
         startLimit = options.startLimit
         dataDirectory = options.dataDirectories[id] ?? "\(scratch.path)/data-\(id)"

@@ -21,7 +21,8 @@ public struct KafkaDistribution: Sendable, Equatable {
         _ name: String, _ arguments: [String], stdin: String = "", timeout: Duration = patience * 3
     ) async throws -> String {
         let result = try await run(
-            script(name), arguments, environment: .inherited(adding: Self.lightJava(heap: "-Xmx256m")), stdin: stdin,
+            script(name), arguments, environment: .inherited(adding: Self.environment(of: .quick, heap: "-Xmx256m")),
+            stdin: stdin,
             timeout: timeout)
         guard result.ending == .exited(code: 0) else {
             throw KafkaTestFault(
@@ -31,13 +32,17 @@ public struct KafkaDistribution: Sendable, Equatable {
         return result.standardOutput
     }
 
-    /// Java options for a quick start: the serial collector and only the first compiler. Tests end before the second
-    /// compiler pays off. Different official scripts read different variables.
-    static func lightJava(heap: String) -> [String: String] {
-        let options = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
-        return [
-            "KAFKA_HEAP_OPTS": heap, "KAFKA_JVM_PERFORMANCE_OPTS": options, "KAFKA_JVM_OPTS": options,
-        ]
+    /// Different official scripts read different variables.
+    static func environment(of java: KafkaOptions.Java, heap: String) -> [String: String] {
+        // With only the first compiler, because most tests end before the second one pays off.
+        let options =
+            switch java {
+            case .quick: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+            case .thrifty: "-XX:+UseSerialGC"
+            case .usual: ""
+            }
+        let own = options.isEmpty ? [:] : ["KAFKA_JVM_PERFORMANCE_OPTS": options, "KAFKA_JVM_OPTS": options]
+        return own.merging(["KAFKA_HEAP_OPTS": heap]) { $1 }
     }
 }
 

@@ -13,6 +13,17 @@ public struct KafkaOptions: Sendable {
         }
     }
 
+    /// How the brokers' Java is started.
+    public enum Java: Sendable {
+        /// It starts quickly and stays slower.
+        case quick
+        /// With both compilers, and with the collector that needs the least processor time: for minutes of load on cores
+        /// that brokers share with everything else.
+        case thrifty
+        /// As the official scripts start it: for measurements of the broker.
+        case usual
+    }
+
     /// 1, or 3 for tests that lose a broker.
     public var nodes = 1
     /// Broker properties that are added to ours or replace them.
@@ -23,8 +34,7 @@ public struct KafkaOptions: Sendable {
     public var hasAccessLists = false
     /// Clients reach the brokers only through `KafkaCluster.proxy`, whose ports the brokers advertise.
     public var throughProxy = false
-    /// Java as the official scripts start it, instead of one that starts quickly and stays slower: for measurements of the broker.
-    public var hasUsualJava = false
+    public var java = Java.quick
     /// Where the nodes run, in their order; empty: where the test runs. With hosts there is no proxy.
     public var hosts: [TestHost] = []
     /// Directories for the data of some nodes, by their ids, such as small disks. Those of other nodes are made.

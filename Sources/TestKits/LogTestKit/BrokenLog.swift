@@ -12,6 +12,7 @@ public final class BrokenLog: RecordLog {
         var faultOnce: LogFault?
         var beginning: NextOffset?
         var atRead: (@Sendable () -> Void)?
+        var starts: [[TopicPartition: NextOffset]] = []
         var atEnds: (@Sendable () -> Void)?
         var atOffsets: (@Sendable () -> Void)?
     }
@@ -42,6 +43,10 @@ public final class BrokenLog: RecordLog {
         get { state.withLock { $0.atRead } }
         set { state.withLock { $0.atRead = newValue } }
     }
+
+    /// Where readers were told to begin, one after the other.
+    public var starts: [[TopicPartition: NextOffset]] { state.withLock { $0.starts } }
+    fileprivate func begin(_ starts: [TopicPartition: NextOffset]) { state.withLock { $0.starts.append(starts) } }
 
     /// Called when a reader has fetched the ends of partitions, but before it receives them.
     public var atEnds: (@Sendable () -> Void)? {
@@ -147,6 +152,7 @@ private final class BrokenReader: LogReader {
     func read(from starts: [TopicPartition: NextOffset]) throws(LogFault) {
         log.atRead?()
         try reader.read(from: starts)
+        log.begin(starts)
     }
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) {
         try log.enter()

@@ -45,6 +45,10 @@ public final class WorkerSimulation {
     /// Small, so that a simulated process has to read its state repeatedly.
     public var cacheBytes = 4096
     public var storeInterval: Duration = .milliseconds(200)
+    /// `WorkerOptions.flush` of lives that start later.
+    public var flush = FlushRule()
+    /// How many of the writes that a store has not flushed survive a kill, as with `MemoryDisk.crash`. By default none do.
+    public var keptAtCrash: (_ writes: Int) -> Int = { _ in 0 }
     public var sessionTimeout: Duration = .seconds(6)
     /// If false, lives that start later leave the group when they stop.
     public var keepsPlace = true
@@ -139,6 +143,7 @@ public final class WorkerSimulation {
         options.commitInterval = commitInterval
         options.bytesPerAppend = bytesPerAppend
         options.storeInterval = storeInterval
+        options.flush = flush
         options.cacheBytes = cacheBytes
         options.sessionTimeout = sessionTimeout
         options.aside = MemoryStores(disk: process.aside)
@@ -186,8 +191,8 @@ public final class WorkerSimulation {
         log.kill(identity(process))
         process.worker = nil
         process.restorer = nil
-        process.disk.crash()
-        process.aside.crash()
+        process.disk.crash(kept: keptAtCrash)
+        process.aside.crash(kept: keptAtCrash)
     }
 
     /// SIGTERM. Returns whether it ended cleanly.

@@ -17,14 +17,14 @@ import Testing
         var pace = Self.pace(.milliseconds(20))
         pace.begin(at: .zero)
         #expect(pace.isDue(at: .zero))
-        pace.committed(at: .milliseconds(5))
+        pace.committed(in: .milliseconds(5), at: .milliseconds(5))
         pace.begin(at: .milliseconds(25))
         #expect(pace.isDue(at: .milliseconds(25)))
     }
 
     @Test func `lets records that follow a commit wait for the rest of the interval`() {
         var pace = Self.pace(.milliseconds(20))
-        pace.committed(at: .milliseconds(5))
+        pace.committed(in: .milliseconds(5), at: .milliseconds(5))
         pace.begin(at: .milliseconds(8))
         #expect(!pace.isDue(at: .milliseconds(24)))
         #expect(pace.wait(at: .milliseconds(8)) == .milliseconds(17))
@@ -45,16 +45,34 @@ import Testing
         #expect(pace.isDue(at: .milliseconds(100)))
         for _ in 0..<1000 { pace.addRecord() }
         #expect(pace.isFull(at: .milliseconds(51)))
-        pace.committed(at: .milliseconds(60))
+        pace.committed(in: .milliseconds(5), at: .milliseconds(60))
         #expect(!pace.isOpen)
         #expect(!pace.isFull(at: .seconds(60)))
         #expect(pace.records == 0)
     }
 
+    @Test func `lets commits come more seldom while they take longer than they need to`() {
+        var pace = Self.pace(.milliseconds(20))
+        pace.committed(in: .milliseconds(10), at: .zero)
+        // One slow commit changes nothing.
+        pace.committed(in: .milliseconds(50), at: .seconds(1))
+        pace.begin(at: .seconds(1))
+        #expect(pace.isDue(at: .milliseconds(1_020)))
+        for _ in 0..<50 { pace.committed(in: .milliseconds(50), at: .seconds(2)) }
+        pace.begin(at: .seconds(2))
+        #expect(!pace.isDue(at: .milliseconds(2_120)))
+        #expect(!pace.isFull(at: .milliseconds(2_120)))
+        #expect(pace.isDue(at: .milliseconds(2_160)))
+        // They are quick again.
+        for _ in 0..<50 { pace.committed(in: .milliseconds(10), at: .seconds(3)) }
+        pace.begin(at: .seconds(3))
+        #expect(pace.isDue(at: .milliseconds(3_020)))
+    }
+
     @Test func `lets no poll wait longer than 100 ms, however long the interval is`() {
         var pace = Self.pace(.seconds(5))
         #expect(pace.wait(at: .zero) == .milliseconds(100))
-        pace.committed(at: .zero)
+        pace.committed(in: .milliseconds(5), at: .zero)
         pace.begin(at: .milliseconds(10))
         #expect(pace.wait(at: .milliseconds(10)) == .milliseconds(100))
         #expect(pace.wait(at: .milliseconds(4_990)) == .milliseconds(10))

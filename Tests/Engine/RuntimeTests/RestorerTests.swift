@@ -1,4 +1,5 @@
 import Log
+import LogTestKit
 import MemoryLog
 import Platform
 import Store
@@ -18,6 +19,20 @@ import Testing
         #expect(bench.stored?.changelog == NextOffset(7))
         #expect(bench.stored?.positions["events"] == NextOffset(5))
         #expect(bench.remainingTold.last == 0)
+    }
+
+    @Test func `reads nothing once it has ended`() throws {
+        var shown: BrokenLog?
+        let bench = try RestoreBench { memory in
+            let log = BrokenLog(memory)
+            shown = log
+            return log
+        }
+        let log = try #require(shown)
+        try bench.commit([("a", "1")], events: 1)
+        _ = try bench.order(group: ["events": 1, "rows": 0])
+        #expect(next(try bench.outcome()) == [1, 0])
+        #expect(log.starts == [[TopicPartition("script.changelog", 0): NextOffset(0)], [:]])
     }
 
     @Test func `reads only what the store does not have`() throws {

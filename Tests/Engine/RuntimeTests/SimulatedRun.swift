@@ -35,6 +35,10 @@ struct SimulatedRun {
         // A quarter of it may be committed and not yet in the stores.
         simulation.cacheBytes = Int.random(in: 500...5000, using: &dice) * (Bool.random(using: &dice) ? 1 : 20)
         simulation.storeInterval = .milliseconds([0, 10, 200, 5000].randomElement(using: &dice)!)
+        simulation.flush.offsets = [1, 50, 20_000].randomElement(using: &dice)!
+        // A store may have flushed any part of its writes when its process is killed.
+        var buffers = SplitMix64(seed: seed &+ 2)
+        simulation.keptAtCrash = { writes in Int.random(in: 0...writes, using: &buffers) }
     }
 
     /// What is wrong with the workers' output; empty if nothing is.

@@ -140,10 +140,10 @@ final class TaskBench {
         task.rollBack()
     }
 
-    /// The process ends, and another continues with the store.
+    /// The process ends, and another continues with the store: what was written to it had been flushed.
     func restart() throws {
         outputs.removeAll()
-        disk.crash()
+        disk.crash { $0 }
         store = try MemoryStores(disk: disk).open(0)
         task = Self.makeTask(processor, store, outputs, counts, crashes)
         offsets = task.next.map(\.value)

@@ -65,9 +65,10 @@ private struct WorkerBench {
 
     var committed: Int64? { simulation.log.committed(group: "script")[TopicPartition("events", 0)]?.value }
 
-    /// The position of the events in the first partition, as found when the store is opened; nil: nothing was written.
+    /// The position of the events in the first partition, as found when the store was closed and opened again; nil: nothing
+    /// was written.
     func stored() throws -> (next: NextOffset?, value: String?)? {
-        let store = try MemoryStores(disk: first.disk.copy()).open(0)
+        let store = try MemoryStores(disk: first.disk.copy { $0 }).open(0)
         guard let note = try store.note().flatMap({ Note(decoding: $0) }) else { return nil }
         var bytes: [UInt8] = []
         let key = Array("n".utf8)

@@ -23,6 +23,27 @@ import Testing
         try again.close()
     }
 
+    @Test(arguments: [(0, nil, nil), (1, "1", "one"), (2, "2", "two"), (3, "3", "three")] as [(Int, String?, String?)])
+    func `keeps at a crash as many of the writes as were flushed meanwhile, the earliest`(
+        _ kept: Int, _ value: String?, _ note: String?
+    ) throws {
+        let disk = MemoryDisk()
+        let store = try MemoryStores(disk: disk).open(0)
+        for (number, name) in [("1", "one"), ("2", "two"), ("3", "three")] {
+            try store.write([("key", number)], note: name, .none)
+        }
+        disk.crash { writes in
+            #expect(writes == 3)
+            return kept
+        }
+        // What was flushed stays, whatever happens next.
+        disk.crash()
+        let again = try MemoryStores(disk: disk).open(0)
+        #expect(try again.value("key") == value)
+        #expect(try again.noteText() == note)
+        try again.close()
+    }
+
     @Test func `keeps what was written before a logged write, or before the store was closed`() throws {
         let disk = MemoryDisk()
         var store = try MemoryStores(disk: disk).open(0)

@@ -5,6 +5,7 @@ import Platform
 /// A separate file system, small enough to be filled.
 struct SmallDisk {
     private let scratch: ScratchDirectory
+    private let megabytes: Int
     var path: String { scratch.path }
 
     static var canBeMounted: Bool {
@@ -15,6 +16,7 @@ struct SmallDisk {
 
     init(megabytes: Int) throws {
         scratch = try ScratchDirectory("small-disk")
+        self.megabytes = megabytes
         guard mount("tmpfs", scratch.path, "tmpfs", 0, "size=\(megabytes)m") == 0 else {
             throw SystemFailure.last("mount \(scratch.path)")
         }
@@ -34,8 +36,12 @@ struct SmallDisk {
     }
 
     /// The file is truncated first: a process that is just starting may still have it open, and would keep its blocks.
-    func makeRoom() {
+    /// The disk becomes twice as large, too: the files of a store may have filled more than half of it.
+    func makeRoom() throws {
         truncate("\(path)/fill", 0)
         unlink("\(path)/fill")
+        guard mount("tmpfs", path, "tmpfs", UInt(MS_REMOUNT), "size=\(2 * megabytes)m") == 0 else {
+            throw SystemFailure.last("mount \(path) again")
+        }
     }
 }

@@ -32,6 +32,30 @@ import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `shows what a crash would leave, which is what was flushed`(_ kind: StoreKind) throws {
+        let place = try Place(kind)
+        var store = try place.stores.open(0)
+        #expect(try store.lastingText() == nil)
+        try store.write([("key", "1")], note: "one", .none)
+        #expect(try store.lastingText() == nil)
+        try store.beginFlush()
+        try store.waitUntilLasting("one")
+        #expect(try store.lastingText() == "one")
+        try store.write([("key", "2")], note: "two", .none)
+        #expect(try store.lastingText() == "one")
+        #expect(try store.noteText() == "two")
+        #expect(try store.value("key") == "2")
+        // A store that is closed keeps everything.
+        try store.close()
+        store = try place.stores.open(0)
+        #expect(try store.lastingText() == "two")
+        try store.write([("key", "3")], note: "three", .none)
+        try store.write([("key", "4")], note: "four", .process)
+        #expect(try store.lastingText() == "four")
+        try store.close()
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `is opened together with others, each with its own contents or fault`(_ kind: StoreKind) throws {
         let place = try Place(kind)
         for partition: Int32 in 0..<9 {

@@ -1,4 +1,5 @@
 import KafkaTestKit
+import Platform
 import RocksStore
 import Store
 import Synchronization
@@ -19,7 +20,7 @@ struct Place {
     init(_ kind: StoreKind) throws {
         switch kind {
         case .memory:
-            stores = MemoryStores()
+            stores = MemoryStores(disk: MemoryDisk())
         case .rocks:
             let scratch = try ScratchDirectory("store")
             Self.directories.withLock { $0.append(scratch) }
@@ -37,6 +38,11 @@ extension PartitionStore {
         try value(Array(key.utf8)).map { String(decoding: $0, as: UTF8.self) }
     }
     func noteText() throws(StoreFault) -> String? { try note().map { String(decoding: $0, as: UTF8.self) } }
+    func lastingText() throws(StoreFault) -> String? { try lastingNote().map { String(decoding: $0, as: UTF8.self) } }
+    /// A flush goes on in the background.
+    func waitUntilLasting(_ note: String) throws(StoreFault) {
+        for _ in 0..<5000 where try lastingText() != note { pause(for: .milliseconds(2)) }
+    }
 
     /// Writes all of it at once.
     func write(

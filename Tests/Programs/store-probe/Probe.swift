@@ -5,10 +5,11 @@ import Platform
 import RocksStore
 import Store
 
-/// `write DIRECTORY DURABILITY PADDING`: continues with the number that the store has, and prints each number after its write.
-/// DURABILITY: `process`, `none`, or `mixed`: nine of ten writes with `none`.
+/// `write DIRECTORY DURABILITY PADDING`: continues with the number that the store has, and prints each number after its write, with
+/// the number that a crash would leave.
+/// DURABILITY: `process`, `none`, `mixed`: nine of ten writes with `none`, or `flushed`: all with `none`, and each tenth is flushed.
 /// `hold DIRECTORY`: opens the store, says so and waits to be killed.
-/// `fill DIRECTORY BYTES`: limits files to this size, and writes until the limit is reached.
+/// `fill DIRECTORY DURABILITY BYTES`: limits files to this size, and writes until a write fails.
 func runProbe(_ arguments: [String]) -> ExitCode {
     do throws(StoreFault) {
         switch (arguments.first, arguments.count) {
@@ -20,12 +21,12 @@ func runProbe(_ arguments: [String]) -> ExitCode {
             printData("open")
             while true { pause(for: .seconds(1)) }
             try store.close()
-        case ("fill", 3):
-            guard let bytes = UInt(arguments[2]) else { return .wrongUsage }
+        case ("fill", 4):
+            guard let bytes = UInt(arguments[3]) else { return .wrongUsage }
             signal(SIGXFSZ, SIG_IGN)
             var limit = rlimit(rlim_cur: bytes, rlim_max: bytes)
             guard setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0 else { return .gaveUp }
-            try write(arguments[1], "process", 10_000)
+            try write(arguments[1], arguments[2], 10_000)
         default: return .wrongUsage
         }
         return .done
@@ -56,6 +57,14 @@ private func write(_ directory: String, _ durability: String, _ padding: Int) th
         changes.note = Array("\(number)".utf8)
         let isLogged = durability == "process" || (durability == "mixed" && number % 10 == 0)
         try store.write(changes, isLogged ? .process : .none)
-        printData("\(number)")
+        if durability == "flushed", number % 10 == 0 {
+            try store.beginFlush()
+            while try lasting(store) < number { pause(for: .milliseconds(1)) }
+        }
+        printData("\(number) \(try lasting(store))")
     }
+}
+
+private func lasting(_ store: any PartitionStore) throws(StoreFault) -> Int {
+    try store.lastingNote().map { Int(String(decoding: $0, as: UTF8.self))! } ?? 0
 }

@@ -1,8 +1,9 @@
-// Counts the heap allocations of the process, so that a row can say how many a notification takes.
+// Counts the heap allocations of the process, so that a row can say how many a notification takes, and how much memory is in use.
 
 #include "CLoops.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stddef.h>
 
 extern void *__libc_malloc(size_t size);
@@ -14,6 +15,13 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 static _Thread_local int64_t allocations;
 
 int64_t bench_allocations(void) { return allocations; }
+
+int64_t bench_heap_used(void) {
+    struct mallinfo2 info = mallinfo2();
+    return (int64_t)(info.uordblks + info.hblkhd);
+}
+
+int64_t bench_heap_kept(void) { return (int64_t)mallinfo2().fordblks; }
 
 void *malloc(size_t size) {
     allocations++;

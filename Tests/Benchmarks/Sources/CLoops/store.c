@@ -1,20 +1,22 @@
-#include <rocksdb/c.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "CLoops.h"
+#include "store.h"
 
 // The options, the keys and the batches are those of Sources/Engine/RocksStore/RocksStores.swift, so that only the wrapping differs.
 
-static rocksdb_t *open_store(const char *path, int64_t cache_bytes) {
+rocksdb_t *bench_open_store(const char *path, rocksdb_cache_t *cache, size_t write_buffer_bytes) {
     rocksdb_options_t *options = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(options, 1);
-    rocksdb_options_set_write_buffer_size(options, 8 << 20);
+    rocksdb_options_set_write_buffer_size(options, write_buffer_bytes);
     rocksdb_options_set_max_write_buffer_number(options, 2);
     rocksdb_block_based_table_options_t *tables = rocksdb_block_based_options_create();
-    rocksdb_cache_t *cache = rocksdb_cache_create_lru((size_t)cache_bytes);
     rocksdb_block_based_options_set_block_cache(tables, cache);
+    rocksdb_block_based_options_set_cache_index_and_filter_blocks(tables, 1);
+    rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(tables, 1);
+    rocksdb_block_based_options_set_pin_top_level_index_and_filter(tables, 1);
     rocksdb_block_based_options_set_filter_policy(tables, rocksdb_filterpolicy_create_bloom_full(10));
     rocksdb_options_set_block_based_table_factory(options, tables);
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(options, 0.02);
@@ -31,6 +33,10 @@ static rocksdb_t *open_store(const char *path, int64_t cache_bytes) {
     rocksdb_t *store = rocksdb_open(options, path, &error);
     if (error) fprintf(stderr, "bench: %s\n", error);
     return error ? NULL : store;
+}
+
+static rocksdb_t *open_store(const char *path, int64_t cache_bytes) {
+    return bench_open_store(path, rocksdb_cache_create_lru((size_t)cache_bytes), 8 << 20);
 }
 
 // The beginning of every key of values, before sixteen digits.

@@ -25,8 +25,8 @@ func measureChurnDomain(_ report: inout Report) async throws {
         printMessage("churn-domain \(round)/\(rounds)")
     }
     report.note(
-        "CPU microseconds per notification (getrusage of the process), median [min-max] of \(rounds) runs. The mix: 60 % "
-            + "renewals, 10 % status changes, 10 % failed payments, 5 % refunds, 15 % repetitions; 12 periods are known"
+        "CPU microseconds per notification (getrusage of the process), median [min-max] of \(rounds) runs. The mix: "
+            + "\(MixKind.words); 12 periods are known"
     )
     report.judge("the mix", "\(figures(mix)), against \(most)", ratio: median(mix) / most, .atMost(1))
     report.judge(

@@ -30,8 +30,8 @@ func measureDomain(_ report: inout Report) async throws {
         printMessage("domain \(round)/\(rounds)")
     }
     report.note(
-        "CPU microseconds per notification (getrusage of the process), median [min-max] of \(rounds) runs. The mix: 60 % "
-            + "renewals, 10 % status changes, 10 % failed payments, 5 % refunds, 15 % repetitions; 12 periods are known"
+        "CPU microseconds per notification (getrusage of the process), median [min-max] of \(rounds) runs. The mix: "
+            + "\(MixKind.words); 12 periods are known"
     )
     report.judge("the mix", "\(figures(mix)), against \(most)", ratio: median(mix) / most, .atMost(1))
     report.judge(
@@ -59,22 +59,24 @@ struct MixedNotifications {
         renewal.make(0, of: 0)
         add(renewal.value, renewal.timestamp)
         guard periods == nil else { return }
+        let last = (row: history.count - 1, from: end - period, to: end)
         var change = Notifications(.change)
         change.make(1, of: 0)
-        let last = history[history.count - 1]
-        let failed = Self.changed(
-            last, #""DID_RENEW""#, #""DID_FAIL_TO_RENEW""#, #""autoRenewStatus":1"#,
-            #""autoRenewStatus":1,"isInBillingRetryPeriod":true,"gracePeriodExpiresDate":\#(end + period / 2)"#)
-        let refunded = Self.changed(
-            last, #""DID_RENEW""#, #""REFUND""#, #""quantity":1"#,
-            #""quantity":1,"revocationDate":\#(end - period / 2),"revocationReason":0"#)
-        for number in 1..<20 {
-            switch number {
-            case 1..<12: add(renewal.value, renewal.timestamp)
-            case 12, 13: add(change.value, change.timestamp)
-            case 14, 15: add(failed, end - 1)
-            case 16: add(refunded, end - period / 2 + 1)
-            default: add(history[history.count - (number - 16)], end - 1)
+        for kind in MixKind.allCases {
+            for number in 1...kind.ofTwenty {
+                switch kind {
+                case .renewal where number == 1: break
+                case .renewal: add(renewal.value, renewal.timestamp)
+                case .change: add(change.value, change.timestamp)
+                case .failure:
+                    let record = Notifications.record(row: last.row, from: last.from, to: last.to, told: end - 1)
+                    add(MixKind.failure(record, graceUntil: end + period / 2), end - 1)
+                case .refund:
+                    let now = end - period / 2
+                    let record = Notifications.record(row: last.row, from: last.from, to: last.to, told: now)
+                    add(MixKind.refund(record, at: now), now)
+                case .repetition: add(history[history.count - number], end - 1)
+                }
             }
         }
     }
@@ -84,17 +86,8 @@ struct MixedNotifications {
         clocks.append(clock)
     }
 
-    private static func changed(_ text: [UInt8], _ pairs: String...) -> [UInt8] {
-        var text = String(decoding: text, as: UTF8.self)
-        for place in stride(from: 0, to: pairs.count, by: 2) {
-            text = text.replacing(pairs[place], with: pairs[place + 1])
-        }
-        // Signed later than what is known.
-        return Array(text.replacing(#""signedDate":17"#, with: #""signedDate":18"#).utf8)
-    }
-
     /// How many of a hundred notifications have news.
-    var newsPerCent: Int { values.count == 1 ? 100 : 85 }
+    var newsPerCent: Int { values.count == 1 ? 100 : 100 - MixKind.repetition.ofTwenty * 5 }
 }
 
 /// The work for each of them, about the same kept bytes.

@@ -83,6 +83,7 @@ func tell(_ teller: inout SubscriptionTeller, at clock: Int64) -> Bool {
 struct Changelog {
     private(set) var key: [UInt8]
     private(set) var value: [UInt8]
+    private let stateStart: Int
     private let tokenPlaces: [Int]
     private let marketPlaces: Notifications.MarketPlaces
 
@@ -90,11 +91,15 @@ struct Changelog {
         // An entry: the key's space, then the key.
         key = [1] + Notifications.key
         // The format of the state, one timer (its kind and its due time), and the state.
-        let due = withUnsafeBytes(of: worker.due(end: end).littleEndian) { Array($0) }
-        value = [1, 1, 0] + due + worker.state(end: end)
+        let head = [1, 1, 0] + withUnsafeBytes(of: worker.due(end: end).littleEndian) { Array($0) }
+        stateStart = head.count
+        value = head + worker.state(end: end)
         tokenPlaces = Notifications.places(of: Notifications.token, in: value)
         marketPlaces = Notifications.MarketPlaces(value)
     }
+
+    /// The state alone.
+    var state: [UInt8] { Array(value[stateStart...]) }
 
     mutating func make(_ subscription: Int) {
         Notifications.write(2_000_000_000_000_000 + subscription, digits: Notifications.idDigits, at: 1, in: &key)

@@ -134,11 +134,19 @@ struct Notifications {
     static func history(end: Int64, periods: Int = Self.periods) -> [[UInt8]] {
         (0..<periods).map { row in
             let start = end + Int64(row - periods) * period
-            var text = Form(row: row - periods + Self.periods, from: start).bytes
-            for place in places(of: "DDDDDDDDDDDDD", in: text) { write(Int(start), digits: 13, at: place, in: &text) }
-            write("one", at: places(of: "WWW", in: text), in: &text)
-            return text
+            return record(row: row - periods + Self.periods, from: start, to: start + period, told: start)
         }
+    }
+
+    /// What Apple says then of a period of subscription 0.
+    /// - Parameters:
+    ///   - row: number of the period; 0 is the first one of `history`.
+    ///   - wanted: `one` or `two`: the product that follows.
+    static func record(row: Int, from start: Int64, to end: Int64, told: Int64, wanted: String = "one") -> [UInt8] {
+        var text = Form(row: row, from: start, to: end).bytes
+        for place in places(of: "DDDDDDDDDDDDD", in: text) { write(Int(told), digits: 13, at: place, in: &text) }
+        write(wanted, at: places(of: "WWW", in: text), in: &text)
+        return text
     }
 
     /// The time of the last of these records.

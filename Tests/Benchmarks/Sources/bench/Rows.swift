@@ -28,11 +28,12 @@ struct Row: Sendable {
             name: "worker-memory", summary: "a worker on one core, its log and its state in memory",
             measure: measureWorkerInMemory),
         Row(
-            name: "worker-kafka", summary: "a worker on Kafka, exactly once, against the same bytes from a loop in C",
+            name: "worker-kafka",
+            summary: "a warm worker on Kafka, exactly once, against a C loop that keeps and writes the same bytes",
             measure: measureWorkerOnKafka),
         Row(
-            name: "worker-count", summary: "the same worker against a consumer in C that only counts",
-            measure: measureWorkerCount),
+            name: "worker-repeated", summary: "a warm worker on Kafka with notifications that it knows",
+            measure: measureWorkerRepeated),
         Row(
             name: "churn-memory", summary: "the churn worker against the entitlements worker, all in memory",
             measure: measureChurnInMemory),
@@ -40,15 +41,12 @@ struct Row: Sendable {
             name: "churn-year", summary: "a year of renewals through both workers, state on disk: cells, memory",
             measure: measureChurnYear),
         Row(
-            name: "churn-kafka", summary: "the churn worker on Kafka, against the same bytes from a loop in C",
+            name: "churn-kafka", summary: "a warm churn worker on Kafka, against a C loop of the same kind",
             measure: measureChurnOnKafka),
         Row(
             name: "consumption",
             summary: "refund requests decided on Kafka, and answers sent over TLS, against loops in C",
             measure: measureConsumption),
-        Row(
-            name: "worker-replay", summary: "a backlog on Kafka in large transactions, records per second of one core",
-            measure: measureWorkerReplay),
         Row(
             name: "replay",
             summary: "perennial replay and diff of a million subscriptions, and a live worker beside a replay",
@@ -65,7 +63,9 @@ struct Row: Sendable {
             name: "worker-handover", summary: "partitions that move to another process with a copy of their state",
             measure: measureWorkerHandover),
         Row(
-            name: "worker-latency", summary: "from publishing to the committed output", measure: measureWorkerLatency),
+            name: "worker-latency",
+            summary: "from publishing to the committed output, by its parts, and the CPU of worker and broker",
+            measure: measureWorkerLatency),
         Row(
             name: "latency", summary: "commits per second, by the round-trip time to the broker",
             measure: measureLatency),
@@ -85,6 +85,11 @@ struct Row: Sendable {
         Row(
             name: "overload", summary: "twice the capacity of ingest, and what is left of it", measure: measureOverload),
     ]
+}
+
+/// `PERENNIAL_BENCH_ROUNDS`: how often a row measures what it compares, in the rows that take long; nil: as often as they choose.
+var chosenRounds: Int? {
+    environmentVariables().first { $0.name == "PERENNIAL_BENCH_ROUNDS" }.flatMap { Int($0.value) }.map { max(1, $0) }
 }
 
 func exitProcess(_ code: Int32) -> Never { exit(code) }

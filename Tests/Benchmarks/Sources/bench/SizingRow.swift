@@ -30,7 +30,7 @@ func measureSizing(_ report: inout Report) async throws {
     }
     var options = KafkaOptions()
     // All records are counted, also those of a simulated year: so nothing is compacted, and no segment is closed for its age.
-    options.hasUsualJava = true
+    options.java = .usual
     options.properties = ["log.cleaner.enable": "false", "log.roll.hours": "876000"]
     let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution(), options)
     var figures = SizingFigures()

@@ -1,4 +1,4 @@
-// Whole worker processes: how long their users wait for output.
+// Whole worker processes that end and start.
 
 import Glibc
 import Kafka
@@ -20,10 +20,12 @@ struct WorkerProcess {
 
     let child: ChildProcess
 
-    init(_ input: WorkerInput, run: String, state: String, slot: Int = 0) throws {
+    /// - Parameter interval: milliseconds between two commits, at most; then it prints the parts of the waits at its end.
+    init(_ input: WorkerInput, run: String, state: String, slot: Int = 0, interval: Int? = nil) throws {
         child = try ChildProcess(
             try productPath("bench"),
-            ["run", "worker-process", input.bootstrap, input.prefix, run, state, "\(slot)"])
+            ["run", "worker-process", input.bootstrap, input.prefix, run, state, "\(slot)"]
+                + (interval.map { ["\($0)"] } ?? []))
     }
 
     func events(_ name: String, after moment: Int64 = 0) -> [Event] {
@@ -54,11 +56,12 @@ struct WorkerProcess {
 private let everyPartition = Set(0..<workerPartitions)
 
 /// Publishes this many per second, one by one, until it is told to stop. The timestamp is the time of publishing.
-private final class Trickle: Sendable {
+final class Trickle: Sendable {
     private let isOver = Latch()
     private let thread: WorkerThread
 
-    init(_ input: WorkerInput, perSecond: Int) {
+    /// - Parameter subscriptions: they take turns.
+    init(_ input: WorkerInput, perSecond: Int, about subscriptions: Int = 100_000) {
         let isOver = isOver
         let topic = input.processor("").definition.events.topic
         let (bootstrap, end) = (input.bootstrap, input.end)
@@ -74,7 +77,7 @@ private final class Trickle: Sendable {
             let start = ContinuousClock.now
             var n = 0
             while !isOver.isOpen {
-                notifications.make(n, of: scattered(n, of: 100_000))
+                notifications.make(n, of: scattered(n, of: subscriptions))
                 try producer.send(
                     to: handle, partition: notifications.partition(of: workerPartitions), key: notifications.key.span,
                     value: notifications.value.span, headers: headers, timestamp: WallClock.milliseconds(), token: 0)
@@ -95,64 +98,10 @@ private final class Trickle: Sendable {
     }
 }
 
-// MARK: From publishing to the committed output
-
-private let perSecond = 500
-private let latencySeconds = 20
-private let latencyCeiling = 120.0
-
-func measureWorkerLatency(_ report: inout Report) async throws {
-    let input = try await WorkerInput("worker-latency")
-    try await input.create(run: "live")
-    let scratch = try ScratchDirectory("bench-worker")
-    defer { withExtendedLifetime(scratch) {} }
-    let worker = try WorkerProcess(input, run: "live", state: scratch.path)
-    let trickle = Trickle(input, perSecond: perSecond)
-    _ = try await worker.moments("committed", of: everyPartition)
-    // By then the worker has processed what piled up while it started.
-    try await Task.sleep(for: .seconds(3))
-    let waits = try await readLatencies(input, count: perSecond * latencySeconds)
-    try await trickle.stop()
-    _ = try await worker.child.terminate()
-    try await input.delete(runs: ["live"])
-    let sorted = waits.sorted()
-    let (p50, p99) = (sorted[sorted.count / 2], sorted[sorted.count * 99 / 100])
-    report.note(
-        "\(sorted.count) records, \(perSecond) a second, one by one; publisher, worker, Kafka and reader on one machine"
-    )
-    report.judge(
-        "worker-latency", "p50 \(decimals(p50)) ms, p99 \(decimals(p99)) ms; against \(decimals(latencyCeiling)) ms",
-        ratio: p99 / latencyCeiling, .atMost(1))
-}
-
-/// Outputs have the timestamps of the records that caused them.
-private func readLatencies(_ input: WorkerInput, count: Int) async throws -> [Double] {
-    let topic = input.processor("").definition.outputs[0].topic
-    let log = KafkaLog(ClientProperties(bootstrapServers: input.bootstrap))
-    let found = Mutex<[Double]>([])
-    try await onThread {
-        let reader = try log.openReader(ReaderOptions(name: "bench", group: "bench", topics: [topic]))
-        defer { reader.close(by: Deadline(after: .seconds(5))) }
-        let partitions = (0..<workerPartitions).map { TopicPartition(topic, $0) }
-        try reader.read(from: try reader.ends(.committed, of: partitions, by: Deadline(after: .seconds(10))))
-        let batch = RecordBatch()
-        let deadline = Deadline(after: .seconds(120))
-        while found.withLock({ $0.count }) < count, !deadline.hasPassed {
-            try reader.poll(into: batch, limit: 500, wait: .milliseconds(100))
-            let now = WallClock.milliseconds()
-            for index in 0..<batch.count {
-                let wait = Double(now - batch[index].timestamp)
-                found.withLock { $0.append(wait) }
-            }
-        }
-    }
-    let waits = found.withLock { $0 }
-    guard waits.count >= count else { throw NotInTime("\(count) outputs", limit: .seconds(120)) }
-    return waits
-}
-
 // MARK: After a crash
 
+/// Published meanwhile.
+private let perSecond = 500
 private var restartSubscriptions: Int { isFull ? 1_000_000 : 300_000 }
 private let restartRounds = 5
 private let restartCeiling = 5.0

@@ -35,6 +35,7 @@ struct Rerun: Processor {
         var definition = processor.definition
         definition.group += ".\(run)"
         definition.changelog += ".\(run)"
+        for index in definition.outputs.indices { definition.outputs[index].topic += ".\(run)" }
         self.definition = definition
     }
 
@@ -45,9 +46,16 @@ struct Rerun: Processor {
     func settle(_ place: KeyState, _ turn: Turn) throws(ProcessFailure) { try processor.settle(place, turn) }
 
     /// All topics of the worker.
-    var topics: [NewTopic] {
-        let plain = [definition.events.topic, definition.deadLetters] + definition.outputs.map(\.topic)
-        return plain.map { NewTopic($0, partitions: workerPartitions) }
+    var topics: [NewTopic] { sharedTopics + ownTopics }
+
+    /// The topics that all runs share.
+    var sharedTopics: [NewTopic] {
+        [definition.events.topic, definition.deadLetters].map { NewTopic($0, partitions: workerPartitions) }
+    }
+
+    /// The topics of this run alone.
+    var ownTopics: [NewTopic] {
+        definition.outputs.map { NewTopic($0.topic, partitions: workerPartitions) }
             + [NewTopic(definition.changelog, partitions: workerPartitions, isCompacted: true)]
     }
 }
@@ -90,8 +98,9 @@ struct RunFigures {
     init(_ spending: Spending) {
         values = [
             "cpu": spending.cpuMicroseconds, "wall": spending.wallMicroseconds, "commits": spending.commits,
-            "peak": Self.peakBytes,
+            "all-commits": spending.allCommits, "records": spending.records, "peak": Self.peakBytes,
         ]
+        values["broker"] = spending.brokerMicroseconds
     }
 
     subscript(_ name: String) -> Double {
@@ -106,10 +115,14 @@ struct RunFigures {
         return Double(usage.ru_maxrss) * 1024
     }
 
-    static var residentBytes: Double {
+    static var residentBytes: Double { residentPages(1) }
+    /// Of them, those that are in files: code, constants.
+    static var residentFileBytes: Double { residentPages(2) }
+
+    private static func residentPages(_ field: Int) -> Double {
         guard let text = try? readFile("/proc/self/statm", limitBytes: 200) else { return .nan }
         let pages = String(decoding: text, as: UTF8.self).split(separator: " ")
-        return pages.count > 1 ? (Double(pages[1]) ?? .nan) * Double(sysconf(Int32(_SC_PAGESIZE))) : .nan
+        return pages.count > field ? (Double(pages[field]) ?? .nan) * Double(sysconf(Int32(_SC_PAGESIZE))) : .nan
     }
 
     var line: String { values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " ") }
@@ -137,13 +150,14 @@ func runWorker(_ arguments: [String]) throws -> RunFigures {
         }
     case "worker-on-kafka":
         try runOnKafka(
-            worker(arguments), arguments[2], arguments[3], run: arguments[4], records: number(arguments, 5),
-            isReplay: arguments.count > 6)
+            worker(arguments), arguments[2], arguments[3], run: arguments[4],
+            Stretch(from: number(arguments, 5), to: number(arguments, 6), broker: number(arguments, 7)))
     case "worker-in-c":
         try runInC(
-            worker(arguments), arguments[2], arguments[3], run: arguments[4], records: number(arguments, 5),
-            recordsPerTransaction: number(arguments, 6), settledPerTransaction: number(arguments, 7))
-    case "worker-limit": try runLimit(worker(arguments), records: number(arguments, 2))
+            worker(arguments), arguments[2], arguments[3], run: arguments[4],
+            Stretch(from: number(arguments, 5), to: number(arguments, 6), broker: number(arguments, 7)),
+            Lives(of: number(arguments, 8), end: Int64(number(arguments, 9))),
+            recordsPerTransaction: number(arguments, 10), settledPerTransaction: number(arguments, 11))
     case "worker-refunds": try runRefunds(arguments[1], arguments[2], requests: number(arguments, 3))
     case "worker-answers": try runAnswers(RefundServer.Files(directory: arguments[1]), requests: number(arguments, 2))
     case "worker-answers-c":
@@ -178,32 +192,33 @@ func requireSpending(_ meter: Meter, within limit: Duration) throws -> Spending 
 
 // MARK: On Kafka
 
-/// A worker that knows all subscriptions, from the beginning of its input to the end. Reading its changelog first is not counted.
-private func runOnKafka(
-    _ measured: MeasuredWorker, _ bootstrap: String, _ prefix: String, run: String, records: Int, isReplay: Bool
-) throws -> RunFigures {
-    var properties = ClientProperties(bootstrapServers: bootstrap)
-    if isReplay {
-        // Large enough that the queue never fills: with a full queue librdkafka 2.0.2 stands still for up to a second.
-        properties.set("queued.min.messages", "500000", for: .consumer)
-        properties.set("queued.max.messages.kbytes", "524288", for: .consumer)
+/// The records between which a run is measured.
+struct Stretch {
+    let from: Int
+    let to: Int
+    /// The process of the broker; nil: its CPU time is not measured.
+    let broker: Int32?
+
+    init(from: Int, to: Int, broker: Int) {
+        self.from = from
+        self.to = to
+        self.broker = broker == 0 ? nil : Int32(broker)
     }
+}
+
+/// A worker that knows all subscriptions, from the beginning of its input to the end.
+private func runOnKafka(
+    _ measured: MeasuredWorker, _ bootstrap: String, _ prefix: String, run: String, _ stretch: Stretch
+) throws -> RunFigures {
     let scratch = try ScratchDirectory("bench-worker")
     defer { withExtendedLifetime(scratch) {} }
-    let meter = Meter()
-    let told = OutputCount()
+    let meter = Meter(broker: stretch.broker)
     let worker = try RunningWorker(
-        measured, prefix: prefix, run: run, KafkaLog(properties), try openStores(scratch.path),
-        told.hooks(meter.hooks(records: records).holding(until: workerPartitions))
-    ) { configuration in
-        if isReplay { configuration.commitInterval = .seconds(1) }
-    }
-    let spending = try requireSpending(meter, within: .seconds(300))
+        measured, prefix: prefix, run: run, KafkaLog(ClientProperties(bootstrapServers: bootstrap)),
+        try openStores(scratch.path), meter.hooks(from: stretch.from, to: stretch.to))
+    let spending = try requireSpending(meter, within: .seconds(400))
     try worker.stop()
-    var figures = RunFigures(spending)
-    figures["told"] = Double(told.count(of: 0))
-    figures["events"] = Double(told.count(of: 1))
-    return figures
+    return RunFigures(spending)
 }
 
 /// A worker whose disk is lost, measured until all partitions are restored.
@@ -219,11 +234,11 @@ private func runRestore(_ bootstrap: String, _ prefix: String, run: String) thro
     return RunFigures(spending)
 }
 
-/// `worker-process BOOTSTRAP PREFIX RUN STATE SLOT`: prints what happens, with microseconds of the clock that all processes of
-/// the machine share.
+/// `worker-process BOOTSTRAP PREFIX RUN STATE SLOT [INTERVAL]`: prints what happens, with microseconds of the clock that all
+/// processes of the machine share. With an interval, it also prints the parts of the records' waits at its end.
 private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
-    guard arguments[0] == "worker-process", arguments.count == 6 else {
-        printMessage("usage: bench run worker-process BOOTSTRAP PREFIX RUN STATE SLOT")
+    guard arguments[0] == "worker-process", (6...7).contains(arguments.count) else {
+        printMessage("usage: bench run worker-process BOOTSTRAP PREFIX RUN STATE SLOT [INTERVAL]")
         exitProcess(2)
     }
     let told = Mutex<Set<Int32>>([])
@@ -247,6 +262,8 @@ private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
             if !new.isEmpty { tell("committed", new) }
         })
     let slot = number(arguments, 5)
+    let interval = arguments.count > 6 ? number(arguments, 6) : nil
+    let parts = PartTimes()
     let group = Rerun(.entitlements, prefix: arguments[2], run: arguments[3]).definition.group
     let directory = try WorkerDirectory(
         directory: arguments[4], group: group, replica: .slot(slot),
@@ -254,13 +271,16 @@ private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
             cacheBytes: defaultMemory().blockBytes, writeBufferBytes: defaultMemory().writeBufferBytes))
     let worker = try RunningWorker(
         .entitlements, prefix: arguments[2], run: arguments[3],
-        KafkaLog(ClientProperties(bootstrapServers: arguments[1])), directory.stores, hooks
+        KafkaLog(ClientProperties(bootstrapServers: arguments[1])), directory.stores,
+        interval == nil ? hooks : parts.hooks(hooks)
     ) { configuration in
         configuration.replica = .slot(slot)
+        if let interval { configuration.commitInterval = .milliseconds(interval) }
         configuration.crashNotes = directory
     }
     while Signals.wait(for: .seconds(3600)) == nil {}
     try worker.stop()
+    if interval != nil { parts.print() }
     return RunFigures()
 }
 

@@ -11,6 +11,9 @@ struct SessionHooks: Sendable {
     var resumed: @Sendable ([TopicPartition]) -> Void = { _ in }
     var committed: @Sendable ([TopicPartition: NextOffset]) -> Void = { _ in }
     var appended: @Sendable (OutputBatch) -> Void = { _ in }
+    /// The records of a poll.
+    var received: @Sendable (RecordBatch) -> Void = { _ in }
+    var committing: @Sendable () -> Void = {}
     /// No records are delivered before this many partitions are restored.
     var heldPartitions: Int32 = 0
 
@@ -66,6 +69,7 @@ private final class WatchedSession: LogSession {
     func poll(into batch: RecordBatch, limit: Int, wait: Duration) throws(LogFault) -> SessionEvent {
         let event = try session.poll(into: batch, limit: limit, wait: wait)
         hooks.polled(event)
+        if event == .records { hooks.received(batch) }
         return event
     }
     func committed(_ partitions: [TopicPartition], by deadline: Deadline) throws(LogFault)
@@ -101,6 +105,7 @@ private final class WatchedSession: LogSession {
         hooks.appended(outputs)
     }
     func commit(_ positions: [TopicPartition: NextOffset]) throws(LogFault) {
+        hooks.committing()
         try session.commit(positions)
         hooks.committed(positions)
     }
@@ -160,39 +165,61 @@ final class OutputCount: Sendable {
 struct Spending: Sendable {
     var cpuMicroseconds: Double = 0
     var wallMicroseconds: Double = 0
+    /// CPU time of the broker meanwhile; nil: it is not known.
+    var brokerMicroseconds: Double?
     var commits: Double = 0
+    /// Commits from the start of the process on.
+    var allCommits: Double = 0
+    /// Only if a part of the records was measured.
+    var records: Double = 0
 }
 
 /// Measures from one moment to another, on any threads. CPU time is that of the whole process.
 final class Meter: Sendable {
+    private struct Start {
+        let cpu = bench_cpu_microseconds()
+        let wall = ContinuousClock.now
+        let broker: Double?
+        let commits: Int
+        let records: Int
+    }
+
     private struct State {
-        var cpu: Int64?
-        var wall: ContinuousClock.Instant?
+        var start: Start?
         var commits = 0
         var positions: [TopicPartition: NextOffset] = [:]
         var resumed: Set<TopicPartition> = []
         var spending: Spending?
     }
 
+    private let broker: Int32?
     private let state = Mutex(State())
     let done = Latch()
 
+    /// - Parameter broker: a process whose CPU time is measured, too.
+    init(broker: Int32? = nil) { self.broker = broker }
+
+    private var brokerMicroseconds: Double? { broker.flatMap { try? cpuSeconds($0) }.map { $0 * 1e6 } }
+
     /// The second call changes nothing.
-    func start() {
+    func start(at records: Int = 0) {
         state.withLock { state in
-            guard state.cpu == nil else { return }
-            state.cpu = bench_cpu_microseconds()
-            state.wall = .now
+            if state.start != nil { return }
+            state.start = Start(broker: brokerMicroseconds, commits: state.commits, records: records)
         }
     }
 
-    func stop() {
+    func stop(at records: Int = 0) {
         state.withLock { state in
-            guard state.spending == nil, let cpu = state.cpu, let wall = state.wall else { return }
-            let taken = wall.duration(to: .now)
-            state.spending = Spending(
-                cpuMicroseconds: Double(bench_cpu_microseconds() - cpu),
-                wallMicroseconds: taken.fractionalSeconds * 1e6, commits: Double(state.commits))
+            guard state.spending == nil, let start = state.start else { return }
+            let cpu = bench_cpu_microseconds() - start.cpu
+            let taken = start.wall.duration(to: .now)
+            var spending = Spending(
+                cpuMicroseconds: Double(cpu), wallMicroseconds: taken.fractionalSeconds * 1e6,
+                commits: Double(state.commits - start.commits), allCommits: Double(state.commits),
+                records: Double(records - start.records))
+            if let before = start.broker, let now = brokerMicroseconds { spending.brokerMicroseconds = now - before }
+            state.spending = spending
         }
         done.open()
     }
@@ -207,14 +234,35 @@ final class Meter: Sendable {
     func hooks(records: Int) -> SessionHooks {
         SessionHooks(
             polled: { event in if event == .records { self.start() } },
-            committed: { positions in
-                let total = self.state.withLock { state in
-                    state.commits += 1
-                    state.positions.merge(positions) { $1 }
-                    return state.positions.values.reduce(0) { $0 + $1.value }
-                }
-                if total >= records { self.stop() }
-            })
+            committed: { positions in if self.count(positions) >= records { self.stop(at: records) } })
+    }
+
+    /// From a commit to another one: each is the first one with this many records.
+    func hooks(from first: Int, to last: Int) -> SessionHooks {
+        SessionHooks(committed: { positions in
+            let total = self.count(positions)
+            self.committed(total, from: first, to: last)
+        })
+    }
+
+    /// The same for a loop that counts by itself.
+    func hasCommitted(_ total: Int, from first: Int, to last: Int) {
+        state.withLock { $0.commits += 1 }
+        committed(total, from: first, to: last)
+    }
+
+    private func committed(_ total: Int, from first: Int, to last: Int) {
+        if total >= first { start(at: total) }
+        if total >= last { stop(at: total) }
+    }
+
+    /// - Returns: the number of records that are committed so far.
+    private func count(_ positions: [TopicPartition: NextOffset]) -> Int {
+        state.withLock { state in
+            state.commits += 1
+            state.positions.merge(positions) { $1 }
+            return Int(state.positions.values.reduce(0) { $0 + $1.value })
+        }
     }
 
     /// From the assignment until all partitions are restored.

@@ -25,11 +25,11 @@ int64_t bench_store_put(const char *path, int64_t cache_bytes, int64_t keys, int
 /// if a value differs from the one that was put.
 int64_t bench_store_get(const char *path, int64_t cache_bytes, int64_t keys, int64_t value_bytes);
 
-/// A topic, the header `schema` of its records, and their sizes in bytes.
+/// A topic, the header `schema` of its records, and the size of their keys.
 typedef struct {
     const char *topic;
     const char *schema;
-    int64_t key, value;
+    int64_t key;
     /// The record goes to any partition, not to that of the input record.
     int32_t is_elsewhere;
 } bench_worker_output;
@@ -39,35 +39,61 @@ typedef struct {
     int64_t key, value;
 } bench_worker_bytes;
 
+enum { BENCH_WORKER_OUTPUTS = 3, BENCH_WORKER_RECORDS = 8 };
+
+/// What input records of one kind cause.
+typedef struct {
+    /// The indices of the outputs, and the sizes of the values.
+    int32_t outputs[BENCH_WORKER_RECORDS];
+    int64_t values[BENCH_WORKER_RECORDS];
+    int32_t count;
+    /// Size of the new state; 0: the state does not change, and nothing is written.
+    int64_t state;
+} bench_worker_step;
+
 /// What a worker writes, in bytes, and where.
 typedef struct {
     const char *bootstrap;
     /// A new group, so that reading starts at the beginning.
     const char *group;
     const char *input;
-    /// The outputs of each input record.
-    bench_worker_output outputs[3];
+    bench_worker_output outputs[BENCH_WORKER_OUTPUTS];
     int32_t output_count;
-    /// Each transaction writes this many of this output, with a changelog record for each.
+    const bench_worker_step *steps;
+    /// The index of the step of each input record, by partition and offset.
+    const uint8_t *const *plan;
+    /// Each transaction writes this many of this output, each with a state and its changelog record.
     bench_worker_output settled;
+    int64_t settled_value;
     bench_worker_bytes settled_state;
     int64_t settled_per_transaction;
-    /// Written to the changelog for each partition and transaction; without a key none is written.
+    /// A state that each partition changes in each transaction; without a key there is none.
     bench_worker_bytes overview;
     const char *changelog;
     const char *rules;
     int32_t partitions;
     int64_t records;
     int64_t records_per_transaction;
-    /// The changelog record of each input record.
-    bench_worker_bytes state;
     int64_t note;
+    /// One store for each partition is made here.
+    const char *directory;
+    int64_t block_bytes, write_buffer_bytes;
+    /// What the consumer fetches ahead.
+    int64_t queued_records, queued_kilobytes;
+    /// Called after each commit with the number of records so far.
+    void (*committed)(void *context, int64_t records);
+    void *context;
 } bench_worker_work;
 
 /// The heap allocations of this thread so far.
 int64_t bench_allocations(void);
 
-/// Processes exactly once, from a group's input to outputs with headers and a changelog with a note per partition and commit: all
-/// that a worker asks of Kafka, without any computing. Returns the CPU time from the first poll to the last commit in
-/// microseconds; -1 on failure.
-int64_t bench_worker(const bench_worker_work *work, int64_t *transactions);
+/// Bytes that the process has allocated.
+int64_t bench_heap_used(void);
+/// Bytes that are free, and that the allocator keeps.
+int64_t bench_heap_kept(void);
+
+/// A worker without rules and without an engine. It processes exactly once, from a group's input to outputs with headers and to a
+/// changelog with a note for each partition and commit. It parses each record, reads its state from RocksDB and writes one of the
+/// given size back. Returns the number of outputs that it has written; -1 on failure.
+int64_t bench_worker(const bench_worker_work *work);
