@@ -9,18 +9,18 @@ public struct TextPlace: BitwiseCopyable, Equatable {
     public let start: UnsafePointer<UInt8>
     public let count: Int
 
-    public init(start: UnsafePointer<UInt8>, count: Int) {
+    @inlinable public init(start: UnsafePointer<UInt8>, count: Int) {
         self.start = start
         self.count = count
     }
 
     /// Of a constant of the program.
-    public init(_ word: StaticString) {
+    @inlinable public init(_ word: StaticString) {
         start = word.utf8Start
         count = word.utf8CodeUnitCount
     }
 
-    public var bytes: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: start, count: count) }
+    @inlinable public var bytes: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: start, count: count) }
     /// A copy.
     public var text: Text { Text(Array(bytes)) }
 
@@ -28,9 +28,9 @@ public struct TextPlace: BitwiseCopyable, Equatable {
 
     public func contains(_ byte: UInt8) -> Bool { bytes.contains(byte) }
 
-    @inline(__always) public func isWord(_ word: StaticString) -> Bool { self == TextPlace(word) }
+    @inlinable @inline(__always) public func isWord(_ word: StaticString) -> Bool { self == TextPlace(word) }
 
-    @inline(__always) public static func == (left: TextPlace, right: TextPlace) -> Bool {
+    @inlinable @inline(__always) public static func == (left: TextPlace, right: TextPlace) -> Bool {
         guard left.count == right.count else { return false }
         let (one, other) = (UnsafeRawPointer(left.start), UnsafeRawPointer(right.start))
         var place = 0
