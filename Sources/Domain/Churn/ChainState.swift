@@ -11,8 +11,7 @@ public import Zone
 /// Use one for all subscriptions, one after the other: `read`, `merge`, `settle`, look at the changes, `write`. In a
 /// steady state it allocates no memory. The kept bytes and the notification must stay where they are meanwhile.
 ///
-/// Encoding: facts, then postings. Postings are grouped by cell: parts, day as the difference from the day before,
-/// number of postings, then counter and value of each.
+/// Encoding: facts, then the contribution.
 public struct ChainState: ~Copyable {
     /// The version of the encoding; the worker's `stateFormat`.
     public static let format: UInt8 = 1
@@ -27,12 +26,13 @@ public struct ChainState: ~Copyable {
     }
 
     var timeline: Timeline
-    /// What was last added. Sorted by place, each place once, without zeros.
-    private(set) var contribution = Scratch<Posting>(capacity: 256)
+    /// What was last added.
+    private(set) var contribution = Contribution()
+    /// As it was before it was settled: all of it, or that of the last days.
+    private var before = Scratch<Posting>(capacity: 256)
     /// What the tail of the life gives without what is new.
     private var earlier = Scratch<Posting>()
     private var differences = Scratch<Posting>()
-    private var added = Scratch<Posting>(capacity: 256)
     private var sums = Scratch<Sums.Sum>()
     private var movedParts = Scratch<Int32>(capacity: 1)
     /// The contribution is that of the facts.
@@ -63,34 +63,13 @@ public struct ChainState: ~Copyable {
     public mutating func read(_ bytes: UnsafeBufferPointer<UInt8>, format: UInt8 = Self.format) -> Bool {
         removeAll()
         var reader = KeptReader(bytes)
-        if format == Self.format, timeline.facts.read(&reader), readPostings(&reader) { return true }
+        if format == Self.format, timeline.facts.read(&reader), readContribution(&reader) { return true }
         removeAll()
         return false
     }
 
-    private mutating func readPostings(_ reader: inout KeptReader) -> Bool {
-        var last: Int64 = 0
-        while !reader.isAtEnd {
-            let parts = reader.unsigned()
-            let day = reader.signed(from: last)
-            let count = reader.count()
-            guard reader.isValid, count > 0, parts < UInt64(timeline.facts.parts.count),
-                (CivilDay.first.number...CivilDay.last.number).contains(day)
-            else { return false }
-            let group = contribution.count
-            for _ in 0..<count {
-                let posting = Posting(
-                    parts: Int32(truncatingIfNeeded: parts), day: day, counter: reader.byte(), value: reader.signed())
-                guard reader.isValid, posting.value != 0, posting.counter != nil,
-                    contribution.last.map({ $0.place < posting.place }) ?? true
-                else { return false }
-                contribution.append(posting)
-            }
-            // A cell has one group.
-            if group > 0, contribution[group - 1].cell == contribution[group].cell { return false }
-            last = day
-        }
-        return reader.isValid
+    private mutating func readContribution(_ reader: inout KeptReader) -> Bool {
+        contribution.read(&reader, parts: timeline.facts.parts.count)
     }
 
     // MARK: Settling
@@ -108,29 +87,29 @@ public struct ChainState: ~Copyable {
     public mutating func settle(at clock: Int64, originalTransactionId: PurchaseId, isInStep: Bool = false) {
         hasCountedTail = isInStep && countTail(at: clock, originalTransactionId)
         if !hasCountedTail { countAll(at: clock, originalTransactionId) }
+        contribution.add(differences)
         setChanges()
         timeline.facts.setNewsCounted()
         isSettled = true
     }
 
     private mutating func countAll(at clock: Int64, _ originalTransactionId: PurchaseId) {
+        timeline.facts.readUnread()
         timeline.reckon(at: clock)
         timeline.contribute(originalTransactionId)
-        // The old contribution takes the place of the new one.
-        timeline.ledger.exchange(&contribution)
-        setDifferences(from: timeline.ledger.postings.values, to: contribution.values)
+        contribution.copy(to: &before)
+        setDifferences(from: before.values, to: timeline.ledger.postings.values)
     }
 
-    /// Counts only the tail, and adds the difference: see `Timeline+Tail.swift`.
+    /// Counts only the tail: see `Timeline+Tail.swift`.
     /// - Returns: false: the whole life must be counted.
     private mutating func countTail(at clock: Int64, _ originalTransactionId: PurchaseId) -> Bool {
+        let instant = timeline.facts.news == .none && clock > .min ? clock - 1 : clock
+        guard let tail = timeline.facts.startOfTail(before: instant), let head = timeline.facts.head(before: tail)
+        else { return false }
         var new: Int?
         if case .one(let place) = timeline.facts.news { new = place }
-        let before = new == nil && clock > .min ? clock - 1 : clock
-        guard let tail = timeline.facts.startOfTail(before: before), let head = timeline.facts.head(before: tail) else {
-            return false
-        }
-        timeline.reckon(at: before, from: tail, without: new)
+        timeline.reckon(at: instant, from: tail, without: new)
         guard let day = timeline.dayOfTail(head) else { return false }
         let first = (timeline.rows[0].transaction.id, timeline.rows[1].transaction.id)
         timeline.contribute(originalTransactionId)
@@ -142,23 +121,21 @@ public struct ChainState: ~Copyable {
         else { return false }
         timeline.contribute(originalTransactionId)
         setDifferences(from: earlier.values, to: timeline.ledger.postings.values)
-        addDifferences()
         return true
     }
 
     /// From this day on, the kept contribution is that of the tail. Otherwise something else is wrong with it: its days
     /// are those of another version of the zone's data, for instance.
-    private func isEarlierKept(since day: Int64) -> Bool {
+    private mutating func isEarlierKept(since day: Int64) -> Bool {
+        contribution.copy(since: day, to: &before)
         var place = 0
-        for number in contribution.indices where contribution[number].day >= day {
-            while place < earlier.count, earlier[place].day < day { place += 1 }
-            guard place < earlier.count, earlier[place].place == contribution[number].place,
-                earlier[place].value == contribution[number].value
+        for number in earlier.indices where earlier[number].day >= day {
+            guard place < before.count, before[place].place == earlier[number].place,
+                before[place].value == earlier[number].value
             else { return false }
             place += 1
         }
-        while place < earlier.count, earlier[place].day < day { place += 1 }
-        return place == earlier.count
+        return place == before.count
     }
 
     /// What turns the first of two contributions into the other one.
@@ -187,30 +164,6 @@ public struct ChainState: ~Copyable {
                 right += 1
             }
         }
-    }
-
-    /// Adds the differences to the contribution.
-    private mutating func addDifferences() {
-        added.removeAll()
-        var place = 0
-        for number in differences.indices {
-            let difference = differences[number]
-            while place < contribution.count, contribution[place].place < difference.place {
-                added.append(contribution[place])
-                place += 1
-            }
-            var sum = difference
-            if place < contribution.count, contribution[place].place == difference.place {
-                sum.value &+= contribution[place].value
-                place += 1
-            }
-            if sum.value != 0 { added.append(sum) }
-        }
-        while place < contribution.count {
-            added.append(contribution[place])
-            place += 1
-        }
-        swap(&contribution, &added)
     }
 
     /// Groups the differences by cell.
@@ -264,30 +217,16 @@ public struct ChainState: ~Copyable {
         changes.removeAll()
         if isSettled, timeline.facts.isWasteful { compact() }
         timeline.facts.write(to: &writer, copiesKept: copiesKept)
-        var place = 0
-        var last: Int64 = 0
-        let postings = contribution.values
-        while place < postings.count {
-            let first = postings[place]
-            var end = place
-            while end < postings.count, postings[end].cell == first.cell { end += 1 }
-            writer.unsigned(UInt64(first.parts))
-            writer.signed(first.day, from: last)
-            writer.unsigned(UInt64(end - place))
-            while place < end {
-                writer.byte(UInt8(truncatingIfNeeded: postings[place].place))
-                writer.signed(postings[place].value)
-                place += 1
-            }
-            last = first.day
-        }
+        contribution.write(to: &writer, copiesKept: copiesKept)
     }
 
     /// Removes what no notice uses. All postings of these facts are about rows, which have notices.
     private mutating func compact() {
         timeline.facts.compact(&movedParts)
-        timeline.ledger.exchange(&contribution)
+        contribution.copy(to: &before)
+        timeline.ledger.exchange(&before)
         timeline.ledger.move(to: movedParts)
-        timeline.ledger.exchange(&contribution)
+        timeline.ledger.exchange(&before)
+        contribution.replace(with: &before)
     }
 }

@@ -71,6 +71,40 @@ struct KeptFacts {
     var noticesFrom: Int32 = -1
 }
 
+/// The oldest notices of a long life. They lie in the kept bytes, and usually nobody needs more of them than this: see
+/// `Timeline+Tail.swift`.
+struct UnreadNotices: ~Copyable {
+    private(set) var count = 0
+    /// The end of the last one in the kept bytes.
+    private(set) var to: Int32 = 0
+    /// The key of the last one.
+    private(set) var last: Notice.Key?
+    /// The last date of purchase.
+    private(set) var purchased = Int64.min
+    /// The last date at which one of them may change something.
+    private(set) var changed = Int64.min
+    /// The transactions that they are about.
+    private(set) var ids = Scratch<RowId>(capacity: 256)
+
+    mutating func removeAll() {
+        (count, to, last) = (0, 0, nil)
+        (purchased, changed) = (.min, .min)
+        ids.removeAll()
+    }
+
+    @inline(__always) mutating func add(_ notice: Notice) {
+        count += 1
+        to = notice.kept.to
+        last = notice.key
+        changed = max(changed, notice.signedDate)
+        guard let transaction = notice.transaction else { return }
+        purchased = max(purchased, transaction.purchaseDate)
+        changed = max(
+            changed, transaction.purchaseDate, transaction.version.signedDate, transaction.revocationDate ?? .min)
+        ids.append(transaction.id)
+    }
+}
+
 // MARK: Reading
 
 extension Facts {
@@ -102,13 +136,24 @@ extension Facts {
         let count = reader.count()
         guard reader.isValid, count <= Self.limit else { return false }
         kept.noticesFrom = Int32(truncatingIfNeeded: reader.place)
-        var before: Notice.Key?
-        for _ in 0..<count {
-            guard let key = readNotice(&reader, after: before) else { return false }
-            before = key
-        }
+        let old = count < Self.long ? 0 : count - Self.readAtOnce
+        for _ in 0..<old { guard lookThrough(&reader) else { return false } }
+        for _ in old..<count { guard readNotice(&reader) else { return false } }
         kept.reader = reader
         return true
+    }
+
+    /// Reads what was only looked through.
+    mutating func readUnread() {
+        guard unread.count > 0 else { return }
+        let count = unread.count
+        unread.removeAll()
+        swap(&notices, &newest)
+        notices.removeAll()
+        var reader = kept.reader.again(from: kept.noticesFrom)
+        for _ in 0..<count where !readNotice(&reader) { preconditionFailure("it could be read before") }
+        for place in newest.indices { notices.append(newest[place]) }
+        moveNews(by: count)
     }
 
     private func readParts(_ reader: inout KeptReader) -> PartNumbers {
@@ -122,36 +167,57 @@ extension Facts {
         return parts
     }
 
-    private func text(_ reader: inout KeptReader) -> TextNumber {
+    @inline(__always) private func text(_ reader: inout KeptReader) -> TextNumber {
         if let number = texts.number(reader.unsigned()) { return number }
         reader.refuse()
         return .none
     }
 
     /// Appends one notice.
-    /// - Returns: its key; nil: the bytes are invalid.
-    private mutating func readNotice(_ reader: inout KeptReader, after before: Notice.Key?) -> Notice.Key? {
-        let from = Int32(truncatingIfNeeded: reader.place)
-        let kind = reader.byte()
-        guard let type = NoticeType(rawValue: kind >> 4), let subtype = NoticeSubtype(rawValue: kind & 0xf) else {
-            return nil
-        }
-        let signedDate = reader.signed(from: before?.signedDate ?? 0)
-        let body = Int32(truncatingIfNeeded: reader.place)
-        let key = Notice.Key(signedDate: signedDate, id: NoticeId(high: reader.fixed(), low: reader.fixed()))
-        if let before, !(before < key) { return nil }
-        let flags = Flags(rawValue: reader.unsigned())
-        guard reader.isValid, flags.mayBeWritten else { return nil }
-        var notice = Notice(signedDate: signedDate, id: key.id, type: type, subtype: subtype)
-        if flags.contains(.transaction) { notice.transaction = readTransaction(&reader, flags, signedDate) }
-        if flags.contains(.info) { notice.info = readInfo(&reader, flags, signedDate) }
-        guard reader.isValid else { return nil }
-        notice.kept = Notice.Kept(from: from, body: body, to: Int32(truncatingIfNeeded: reader.place))
+    /// - Returns: false: the bytes are invalid.
+    private mutating func readNotice(_ reader: inout KeptReader) -> Bool {
+        var notice = Notice.blank
+        let before = notices.isEmpty ? unread.last : notices[notices.count - 1].key
+        guard read(&reader, after: before, into: &notice) else { return false }
         notices.append(notice)
-        return key
+        return true
     }
 
-    private func readTransaction(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Transaction {
+    /// Reads one notice like any other, but keeps only what `unread` says of it.
+    private mutating func lookThrough(_ reader: inout KeptReader) -> Bool {
+        var notice = Notice.blank
+        guard read(&reader, after: unread.last, into: &notice) else { return false }
+        unread.add(notice)
+        return true
+    }
+
+    /// Inlined twice: when a notice is only looked through, most of its values need not be made.
+    /// - Returns: false: the bytes are invalid.
+    @inline(__always) private func read(
+        _ reader: inout KeptReader, after before: Notice.Key?, into notice: inout Notice
+    ) -> Bool {
+        notice.kept.from = Int32(truncatingIfNeeded: reader.place)
+        let kind = reader.byte()
+        guard let type = NoticeType(rawValue: kind >> 4), let subtype = NoticeSubtype(rawValue: kind & 0xf) else {
+            return false
+        }
+        notice.type = type
+        notice.subtype = subtype
+        notice.signedDate = reader.signed(from: before?.signedDate ?? 0)
+        notice.kept.body = Int32(truncatingIfNeeded: reader.place)
+        notice.id = NoticeId(high: reader.fixed(), low: reader.fixed())
+        if let before, !(before < notice.key) { return false }
+        let flags = Flags(rawValue: reader.unsigned())
+        guard reader.isValid, flags.mayBeWritten else { return false }
+        if flags.contains(.transaction) { notice.transaction = readTransaction(&reader, flags, notice.signedDate) }
+        if flags.contains(.info) { notice.info = readInfo(&reader, flags, notice.signedDate) }
+        notice.kept.to = Int32(truncatingIfNeeded: reader.place)
+        return reader.isValid
+    }
+
+    @inline(__always) private func readTransaction(
+        _ reader: inout KeptReader, _ flags: Flags, _ date: Int64
+    ) -> Transaction {
         let id = readId(&reader, isNumber: flags.contains(.numericId))
         let version = Version(signedDate: reader.signed(from: date), hash: reader.fixed())
         let start = reader.signed(from: date)
@@ -180,7 +246,7 @@ extension Facts {
         return transaction
     }
 
-    private func readId(_ reader: inout KeptReader, isNumber: Bool) -> RowId {
+    @inline(__always) private func readId(_ reader: inout KeptReader, isNumber: Bool) -> RowId {
         guard isNumber else {
             let number = text(&reader)
             // A number has one form.
@@ -193,7 +259,7 @@ extension Facts {
         return .number(number)
     }
 
-    private func readInfo(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Info {
+    @inline(__always) private func readInfo(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Info {
         var info = Info(version: Version(signedDate: reader.signed(from: date), hash: reader.fixed()))
         if flags.contains(.autoRenew) { info.autoRenewStatus = reader.signed() }
         if flags.contains(.intent) { info.expirationIntent = reader.signed() }
@@ -219,7 +285,8 @@ extension Facts {
 extension Facts {
     /// What has not changed is copied from the kept bytes.
     /// - Parameter copiesKept: false: all is written from its values, for tests. The bytes are the same.
-    func write(to writer: inout ByteWriter, copiesKept: Bool) {
+    mutating func write(to writer: inout ByteWriter, copiesKept: Bool) {
+        if !copiesKept { readUnread() }
         let kept = copiesKept ? kept : KeptFacts()
         writer.byte(forgotten == nil ? 0 : 1)
         if let forgotten {
@@ -236,15 +303,20 @@ extension Facts {
         writer.unsigned(UInt64(parts.count))
         writer.append(kept.reader.bytes(from: kept.parts.from, to: kept.parts.to))
         for place in kept.parts.count..<parts.count { parts[place].write(to: &writer) }
-        writer.unsigned(UInt64(notices.count))
+        writer.unsigned(UInt64(count))
         writeNotices(to: &writer, kept)
     }
 
     private func writeNotices(to writer: inout ByteWriter, _ kept: KeptFacts) {
-        // Neighbours that were neighbours before are copied together.
+        // Neighbours that were neighbours before are copied together, those that were not read first.
         var (from, to) = (Int32(0), Int32(0))
         var endBefore = kept.noticesFrom
         var date: Int64 = 0
+        if let last = unread.last {
+            (from, to) = (kept.noticesFrom, unread.to)
+            endBefore = unread.to
+            date = last.signedDate
+        }
         for place in notices.indices {
             let own = kept.noticesFrom < 0 ? Notice.Kept() : notices[place].kept
             if own.isEmpty || own.from != endBefore {

@@ -18,23 +18,27 @@ internal import Notices
 internal import SubscriptionHistory
 
 extension Facts {
-    /// A shorter life is counted as a whole.
-    static let long = 32
-
     /// The transaction of what is new.
     private var newTransaction: Transaction? {
         if case .one(let place) = news { notices[place].transaction } else { nil }
     }
 
     /// The first of three renewals in a row, about periods that began before this instant and before the period that is in
-    /// the news: where the tail may begin.
+    /// the news: where the tail may begin. Notices that are not read yet are read if they are needed for it.
     /// - Returns: nil: there is none, or the tail would be so long that the whole life takes no longer.
-    func startOfTail(before instant: Int64) -> Int? {
-        guard notices.count >= Self.long, notices.count <= Row.limit, news != .other else { return nil }
+    mutating func startOfTail(before instant: Int64) -> Int? {
+        guard count >= Self.long, count <= Row.limit, news != .other else { return nil }
+        if let tail = startOfReadTail(before: instant) { return tail }
+        guard unread.count > 0 else { return nil }
+        readUnread()
+        return startOfReadTail(before: instant)
+    }
+
+    private func startOfReadTail(before instant: Int64) -> Int? {
         let new = newTransaction
         let end = min(instant, new?.purchaseDate ?? .max)
         var renewals = 0
-        for place in (notices.count / 2..<notices.count).reversed() {
+        for place in (max(count / 2 - unread.count, 0)..<notices.count).reversed() {
             let isRenewal =
                 notices[place].type == .didRenew && !notices[place].isRecovery
                 && notices[place].transaction.map { $0.purchaseDate < end && $0.id != new?.id } ?? false
@@ -54,19 +58,20 @@ extension Facts {
 
     /// nil: a row has notices on both sides.
     func head(before tail: Int) -> Head? {
-        var head = Head()
+        var head = Head(purchased: unread.purchased, last: unread.changed)
         // A quick look first: two ids that are equal have the same bit.
         var bits: UInt64 = 0
         for place in tail..<notices.count {
             if let transaction = notices[place].transaction { bits |= transaction.id.bit }
         }
+        for id in unread.ids.values where bits & id.bit != 0 && hasNotice(of: id, from: tail) { return nil }
         for place in 0..<tail {
             guard let transaction = notices[place].transaction else { continue }
             head.purchased = max(head.purchased, transaction.purchaseDate)
             head.last = max(head.last, transaction.version.signedDate, transaction.revocationDate ?? .min)
             if bits & transaction.id.bit != 0, hasNotice(of: transaction.id, from: tail) { return nil }
         }
-        if tail > 0 { head.signed = notices[tail - 1].signedDate }
+        head.signed = tail > 0 ? notices[tail - 1].signedDate : unread.last?.signedDate ?? .min
         head.last = max(head.last, head.signed, head.purchased)
         return head
     }

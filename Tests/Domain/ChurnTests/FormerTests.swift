@@ -362,15 +362,7 @@ private struct Pair: ~Copyable {
             guard let whole = pair.kept else { continue }
             let late = Word.nonsense(1, &chance)[0]
             for _ in 0..<250 {
-                var damaged = whole
-                for _ in 0...chance.below(2) {
-                    let place = Int(chance.below(Int64(damaged.count)))
-                    switch chance.below(4) {
-                    case 0: damaged.remove(at: place)
-                    case 1: damaged.insert(UInt8(chance.below(256)), at: place)
-                    default: damaged[place] ^= 1 << UInt8(chance.below(8))
-                    }
-                }
+                let damaged = Self.damaged(whole, &chance)
                 pair.begin(kept: damaged)
                 pair.hear(late.record, at: late.at + 400 * day)
                 if pair.kept != damaged { read += 1 }
@@ -378,5 +370,42 @@ private struct Pair: ~Copyable {
             }
         }
         #expect(pair.seen.refusals > 300 && read > 300, "\(pair.seen), \(read)")
+    }
+
+    /// Of these most notices are only looked through at first.
+    @Test(arguments: 0..<4 as Range<UInt64>)
+    func `read the same of damaged states of long lives`(_ part: UInt64) throws {
+        var chance = Chance(seed: 73_000 + part)
+        var pair = Pair(.utc)
+        let words = LongLife(periods: 36, unrest: 12, Chance(seed: chance.next())).words
+        var clock = Int64.min
+        pair.begin()
+        for word in words.dropLast() {
+            clock = max(clock, word.at)
+            pair.hear(word.record, at: clock)
+        }
+        let whole = try #require(pair.kept)
+        clock = max(clock, words[words.count - 1].at)
+        var read = 0
+        for _ in 0..<400 {
+            let damaged = Self.damaged(whole, &chance)
+            pair.begin(kept: damaged)
+            pair.hear(words[words.count - 1].record, at: clock)
+            if pair.kept != damaged { read += 1 }
+        }
+        #expect(pair.seen.refusals > 50 && read > 50, "\(pair.seen), \(read)")
+    }
+
+    private static func damaged(_ whole: [UInt8], _ chance: inout Chance) -> [UInt8] {
+        var damaged = whole
+        for _ in 0...chance.below(2) {
+            let place = Int(chance.below(Int64(damaged.count)))
+            switch chance.below(4) {
+            case 0: damaged.remove(at: place)
+            case 1: damaged.insert(UInt8(chance.below(256)), at: place)
+            default: damaged[place] ^= 1 << UInt8(chance.below(8))
+            }
+        }
+        return damaged
     }
 }

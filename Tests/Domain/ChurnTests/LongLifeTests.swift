@@ -173,6 +173,27 @@ private struct Both {
         #expect(straight.tails > other.tails)
     }
 
+    /// Nothing guarantees that ids are unique. Both are one row, so the old period is gone.
+    @Test func `is counted as a whole when a new period has the id of an old one`() throws {
+        let start = instant(1, 1, year: 2025)
+        func week(_ number: Int64, id: Int64) -> [String: Any] {
+            row("\(100 + id)", start + 7 * number * day, start + 7 * (number + 1) * day)
+        }
+        var story = WrittenStory()
+        story.begins(week(0, id: 0))
+        for number in 1..<40 as Range<Int64> { story.renews(week(number, id: number)) }
+        let last = start + 7 * 40 * day - hour
+        story.renews(week(40, id: 3), at: last)
+        var both = Both()
+        for word in story.words {
+            let before = both.tails
+            #expect(try both.hear(word))
+            #expect(both.tails == before || word.at < last)
+        }
+        try both.fire(until: last + 100 * day)
+        #expect(both.tails > 0)
+    }
+
     /// Days of another zone are not those that were counted, so the tail alone cannot be subtracted.
     @Test func `is counted as a whole when its days have changed`() throws {
         let words = LongLife(periods: 60, unrest: 0, Chance(seed: 83_000)).words

@@ -63,6 +63,13 @@ extension ChainState {
         return writer.bytes
     }
 
+    /// What was last added to the cells.
+    var postings: [Posting] {
+        var all = Scratch<Posting>()
+        contribution.copy(to: &all)
+        return Array(all.values)
+    }
+
     mutating func settled(at clock: Int64, _ id: PurchaseId) -> Sums {
         settle(at: clock, originalTransactionId: id)
         var all = Sums()
