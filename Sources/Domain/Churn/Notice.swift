@@ -116,7 +116,7 @@ struct Notice {
     var key: Key { Key(signedDate: signedDate, id: id) }
 
     /// Says nothing yet.
-    static var blank: Notice {
+    @inline(__always) static var blank: Notice {
         Notice(signedDate: 0, id: NoticeId(high: 0, low: 0), type: .other, subtype: .other)
     }
 
