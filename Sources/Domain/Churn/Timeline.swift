@@ -164,8 +164,12 @@ struct Timeline: ~Copyable {
     /// The parts that tell the cells of a row apart.
     func parts(_ place: Int) -> PartNumbers { facts.parts[Int(rows[place].transaction.parts)] }
 
+    func hasSameParts(_ left: Int, _ right: Int) -> Bool {
+        rows[left].transaction.parts == rows[right].transaction.parts
+    }
+
     func isSamePlan(_ left: Int, _ right: Int) -> Bool {
-        if rows[left].transaction.parts == rows[right].transaction.parts { return true }
+        if hasSameParts(left, right) { return true }
         let (left, right) = (parts(left), parts(right))
         return left.product == right.product && left.plan == right.plan
     }
