@@ -384,7 +384,8 @@ private struct Pair: ~Copyable {
             clock = max(clock, word.at)
             pair.hear(word.record, at: clock)
         }
-        let whole = try #require(pair.kept)
+        let kept = pair.kept
+        let whole = try #require(kept)
         clock = max(clock, words[words.count - 1].at)
         var read = 0
         for _ in 0..<400 {
