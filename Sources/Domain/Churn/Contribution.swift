@@ -11,7 +11,7 @@ internal import SubscriptionHistory
 /// counter and value of each.
 struct Contribution: ~Copyable {
     /// A group where it lies in the kept bytes.
-    private struct Group {
+    struct Group {
         /// That of its postings.
         var cell: UInt64
         var from: Int32
