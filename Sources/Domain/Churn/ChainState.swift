@@ -200,9 +200,11 @@ public struct ChainState: ~Copyable {
     public func writeKey(of change: Change, partition: Int32, to writer: inout ByteWriter) {
         let parts = timeline.facts.parts[Int(change.parts)]
         writer.cell(partition: partition, CivilDay(number: change.day))
-        for number in [parts.bundle, parts.product, parts.plan, parts.storefront, parts.currency] {
-            writer.part(text(number))
-        }
+        writer.part(text(parts.bundle))
+        writer.part(text(parts.product))
+        writer.part(text(parts.plan))
+        writer.part(text(parts.storefront))
+        writer.part(text(parts.currency))
     }
 
     private func text(_ number: TextNumber) -> UnsafeBufferPointer<UInt8> {

@@ -81,7 +81,7 @@ struct UnreadNotices: ~Copyable {
     private(set) var last: Notice.Key?
     /// The last date of purchase.
     private(set) var purchased = Int64.min
-    /// The last date at which one of them may change something.
+    /// The last date of a version or a revocation.
     private(set) var changed = Int64.min
     /// The transactions that they are about.
     private(set) var ids = Scratch<RowId>(capacity: 256)
@@ -92,16 +92,18 @@ struct UnreadNotices: ~Copyable {
         ids.removeAll()
     }
 
-    @inline(__always) mutating func add(_ notice: Notice) {
-        count += 1
-        to = notice.kept.to
-        last = notice.key
-        changed = max(changed, notice.signedDate)
-        guard let transaction = notice.transaction else { return }
+    @inline(__always) mutating func add(_ transaction: Transaction) {
         purchased = max(purchased, transaction.purchaseDate)
-        changed = max(
-            changed, transaction.purchaseDate, transaction.version.signedDate, transaction.revocationDate ?? .min)
+        changed = max(changed, transaction.version.signedDate)
+        if let date = transaction.revocationDate { changed = max(changed, date) }
         ids.append(transaction.id)
+    }
+
+    /// Counts the notice that had the transaction, if any.
+    @inline(__always) mutating func count(_ key: Notice.Key, to end: Int32) {
+        count += 1
+        to = end
+        last = key
     }
 }
 
@@ -173,46 +175,57 @@ extension Facts {
         return .none
     }
 
+    /// What comes before the transaction and the renewal info of a notice.
+    private struct Start {
+        var type: NoticeType
+        var subtype: NoticeSubtype
+        var key: Notice.Key
+        var body: Int32
+        var flags: Flags
+    }
+
     /// Appends one notice.
     /// - Returns: false: the bytes are invalid.
     private mutating func readNotice(_ reader: inout KeptReader) -> Bool {
-        var notice = Notice.blank
+        let from = Int32(truncatingIfNeeded: reader.place)
         let before = notices.isEmpty ? unread.last : notices[notices.count - 1].key
-        guard read(&reader, after: before, into: &notice) else { return false }
+        guard let start = readStart(&reader, after: before) else { return false }
+        var notice = Notice(
+            signedDate: start.key.signedDate, id: start.key.id, type: start.type, subtype: start.subtype)
+        if start.flags.contains(.transaction) {
+            notice.transaction = readTransaction(&reader, start.flags, start.key.signedDate)
+        }
+        if start.flags.contains(.info) { notice.info = readInfo(&reader, start.flags, start.key.signedDate) }
+        guard reader.isValid else { return false }
+        notice.kept = Notice.Kept(from: from, body: start.body, to: Int32(truncatingIfNeeded: reader.place))
         notices.append(notice)
         return true
     }
 
-    /// Reads one notice like any other, but keeps only what `unread` says of it.
+    /// Checks one notice like any other, but keeps only what `unread` says of it.
     private mutating func lookThrough(_ reader: inout KeptReader) -> Bool {
-        var notice = Notice.blank
-        guard read(&reader, after: unread.last, into: &notice) else { return false }
-        unread.add(notice)
-        return true
+        guard let start = readStart(&reader, after: unread.last) else { return false }
+        if start.flags.contains(.transaction) {
+            unread.add(readTransaction(&reader, start.flags, start.key.signedDate))
+        }
+        if start.flags.contains(.info) { _ = readInfo(&reader, start.flags, start.key.signedDate) }
+        unread.count(start.key, to: Int32(truncatingIfNeeded: reader.place))
+        return reader.isValid
     }
 
-    /// Inlined twice: when a notice is only looked through, most of its values need not be made.
-    /// - Returns: false: the bytes are invalid.
-    @inline(__always) private func read(
-        _ reader: inout KeptReader, after before: Notice.Key?, into notice: inout Notice
-    ) -> Bool {
-        notice.kept.from = Int32(truncatingIfNeeded: reader.place)
+    /// nil: the bytes are invalid.
+    @inline(__always) private func readStart(_ reader: inout KeptReader, after before: Notice.Key?) -> Start? {
         let kind = reader.byte()
         guard let type = NoticeType(rawValue: kind >> 4), let subtype = NoticeSubtype(rawValue: kind & 0xf) else {
-            return false
+            return nil
         }
-        notice.type = type
-        notice.subtype = subtype
-        notice.signedDate = reader.signed(from: before?.signedDate ?? 0)
-        notice.kept.body = Int32(truncatingIfNeeded: reader.place)
-        notice.id = NoticeId(high: reader.fixed(), low: reader.fixed())
-        if let before, !(before < notice.key) { return false }
+        let signedDate = reader.signed(from: before?.signedDate ?? 0)
+        let body = Int32(truncatingIfNeeded: reader.place)
+        let key = Notice.Key(signedDate: signedDate, id: NoticeId(high: reader.fixed(), low: reader.fixed()))
+        if let before, !(before < key) { return nil }
         let flags = Flags(rawValue: reader.unsigned())
-        guard reader.isValid, flags.mayBeWritten else { return false }
-        if flags.contains(.transaction) { notice.transaction = readTransaction(&reader, flags, notice.signedDate) }
-        if flags.contains(.info) { notice.info = readInfo(&reader, flags, notice.signedDate) }
-        notice.kept.to = Int32(truncatingIfNeeded: reader.place)
-        return reader.isValid
+        guard reader.isValid, flags.mayBeWritten else { return nil }
+        return Start(type: type, subtype: subtype, key: key, body: body, flags: flags)
     }
 
     @inline(__always) private func readTransaction(

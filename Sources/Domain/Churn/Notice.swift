@@ -115,11 +115,6 @@ struct Notice {
 
     var key: Key { Key(signedDate: signedDate, id: id) }
 
-    /// Says nothing yet.
-    @inline(__always) static var blank: Notice {
-        Notice(signedDate: 0, id: NoticeId(high: 0, low: 0), type: .other, subtype: .other)
-    }
-
     /// Decides between notifications with one key. If the precedences are equal, so are the payloads.
     var precedence: (UInt64, UInt64, UInt64, UInt64, UInt8, UInt8) {
         (
