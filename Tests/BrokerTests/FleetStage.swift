@@ -187,7 +187,8 @@ final class FleetStage {
         print("\(name): \(Int(quietPace)) notifications a second in \(quietTimes.count) times without trouble")
         #expect(
             (onlyQuiet ? quietPace : pace) >= Double(rate) * FleetLimits.leastPace,
-            "from the third minute on \(Int(pace)) notifications a second, \(Int(quietPace)) without trouble, instead of \(rate)")
+            "from the third minute on \(Int(pace)) notifications a second, \(Int(quietPace)) without trouble, instead of \(rate)"
+        )
         let workers = crew.shape.places.map { "\($0)" }
         let faults = FleetLimits.faults(
             of: meter, workers: workers, judgesGrowth: seconds >= FleetLimits.secondsToJudgeGrowth)

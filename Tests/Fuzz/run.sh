@@ -16,7 +16,7 @@ readonly flags=(-c release --product fuzz -Xswiftc -sanitize=fuzzer,address -Xcc
     -Xswiftc -use-ld=lld)
 # Longest input in bytes. Inputs longer than a nested notification of real size take more time but reach no new code.
 declare -A longest=([base64]=512 [json]=4096 [certificate]=2048 [jws]=8192 [payload]=4096 [body]=4096
-    [facts]=4096 [state]=2048 [counts]=2048 [policy]=4096 [usage]=2048 [refunds]=4096 [ocsp]=1024 [heads]=2048)
+    [facts]=4096 [state]=2048 [counts]=4096 [policy]=4096 [usage]=2048 [refunds]=4096 [ocsp]=1024 [heads]=2048)
 
 for target in $wanted; do
     [[ " ${targets[*]} " == *" $target "* ]] || { echo "fuzz: there is no target '$target'; the targets are: ${targets[*]}" >&2; exit 2; }

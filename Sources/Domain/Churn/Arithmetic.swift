@@ -15,7 +15,9 @@ let limitMRR: Int64 = 1_000_000_000_000_000
 func monthly(_ price: Int64, from: Int64, to: Int64) -> Int64 {
     guard to > from else { return 0 }
     let span = length(from: from, to: to)
-    if let months = wholeMonths(from: from, to: to, span: span) { return rounded(price, times: 1, over: months) }
+    if let months = wholeMonths(from: from, to: to, span: span) {
+        return months == 1 ? price : rounded(price, times: 1, over: months)
+    }
     return min(rounded(price, times: averageMonth, over: span), limitMRR)
 }
 
@@ -23,6 +25,8 @@ private let averageMonth: Int64 = 2_629_800_000
 
 /// The number of calendar months between the two instants, if they end within two days of `to`.
 private func wholeMonths(from: Int64, to: Int64, span: Int64) -> Int64? {
+    // A month of 28 to 31 days ends within two days of it, whichever month it is.
+    if (29 * millisecondsPerDay...30 * millisecondsPerDay).contains(span) { return 1 }
     let day = CivilDay(number: from.floorDivided(by: millisecondsPerDay))
     let dayLength = Int128(millisecondsPerDay)
     // Near the ends of the range of `Int64` the product needs more than 64 bits.

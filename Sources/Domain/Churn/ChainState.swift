@@ -11,8 +11,7 @@ public import Zone
 /// Use one for all subscriptions, one after the other: `read`, `merge`, `settle`, look at the changes, `write`. In a
 /// steady state it allocates no memory. The kept bytes and the notification must stay where they are meanwhile.
 ///
-/// Encoding: facts, then postings. Postings are grouped by cell: parts, day as the difference from the day before,
-/// number of postings, then counter and value of each.
+/// Encoding: facts, then the contribution.
 public struct ChainState: ~Copyable {
     /// The version of the encoding; the worker's `stateFormat`.
     public static let format: UInt8 = 1
@@ -27,13 +26,19 @@ public struct ChainState: ~Copyable {
     }
 
     var timeline: Timeline
-    /// What was last added. Sorted by place, each place once, without zeros.
-    private(set) var contribution = Scratch<Posting>(capacity: 256)
+    /// What was last added.
+    private(set) var contribution = Contribution()
+    /// As it was before it was settled: all of it, or that of the last days.
+    private var before = Scratch<Posting>(capacity: 256)
+    /// What the tail of the life gives without what is new.
+    private var earlier = Scratch<Posting>()
     private var differences = Scratch<Posting>()
     private var sums = Scratch<Sums.Sum>()
     private var movedParts = Scratch<Int32>(capacity: 1)
     /// The contribution is that of the facts.
     private var isSettled = false
+    /// Only the tail was counted.
+    private(set) var hasCountedTail = false
     /// What to add to the cells since the state was read.
     public private(set) var changes = Scratch<Change>()
     /// When to settle it again without a new notification. nil: never.
@@ -58,34 +63,13 @@ public struct ChainState: ~Copyable {
     public mutating func read(_ bytes: UnsafeBufferPointer<UInt8>, format: UInt8 = Self.format) -> Bool {
         removeAll()
         var reader = KeptReader(bytes)
-        if format == Self.format, timeline.facts.read(&reader), readPostings(&reader) { return true }
+        if format == Self.format, timeline.facts.read(&reader), readContribution(&reader) { return true }
         removeAll()
         return false
     }
 
-    private mutating func readPostings(_ reader: inout KeptReader) -> Bool {
-        var last: Int64 = 0
-        while !reader.isAtEnd {
-            let parts = reader.unsigned()
-            let day = reader.signed(from: last)
-            let count = reader.count()
-            guard reader.isValid, count > 0, parts < UInt64(timeline.facts.parts.count),
-                (CivilDay.first.number...CivilDay.last.number).contains(day)
-            else { return false }
-            let group = contribution.count
-            for _ in 0..<count {
-                let posting = Posting(
-                    parts: Int32(truncatingIfNeeded: parts), day: day, counter: reader.byte(), value: reader.signed())
-                guard reader.isValid, posting.value != 0, posting.counter != nil,
-                    contribution.last.map({ $0.place < posting.place }) ?? true
-                else { return false }
-                contribution.append(posting)
-            }
-            // A cell has one group.
-            if group > 0, contribution[group - 1].cell == contribution[group].cell { return false }
-            last = day
-        }
-        return reader.isValid
+    private mutating func readContribution(_ reader: inout KeptReader) -> Bool {
+        contribution.read(&reader, parts: timeline.facts.parts.count)
     }
 
     // MARK: Settling
@@ -97,22 +81,69 @@ public struct ChainState: ~Copyable {
     }
 
     /// Updates the contribution to what it must be at the clock, and sets the changes.
-    public mutating func settle(at clock: Int64, originalTransactionId: PurchaseId) {
-        timeline.reckon(at: clock)
-        timeline.contribute(originalTransactionId)
-        // The old contribution takes the place of the new one.
-        timeline.ledger.exchange(&contribution)
-        setDifferences()
+    /// - Parameter isInStep: the kept contribution is right up to this clock but for the news; without news, up to just
+    ///   before it. Whoever sets a timer at `nextChange` knows it: the timer has not been lost. If it is false, the whole
+    ///   life is counted, which makes good whatever a lost timer has left out.
+    public mutating func settle(at clock: Int64, originalTransactionId: PurchaseId, isInStep: Bool = false) {
+        hasCountedTail = isInStep && countTail(at: clock, originalTransactionId)
+        if !hasCountedTail { countAll(at: clock, originalTransactionId) }
+        contribution.add(differences)
         setChanges()
+        timeline.facts.setNewsCounted()
         isSettled = true
     }
 
-    /// What turns the earlier contribution into this one.
-    private mutating func setDifferences() {
+    private mutating func countAll(at clock: Int64, _ originalTransactionId: PurchaseId) {
+        timeline.facts.readUnread()
+        timeline.reckon(at: clock)
+        timeline.contribute(originalTransactionId)
+        contribution.copy(to: &before)
+        setDifferences(from: before.values, to: timeline.ledger.postings.values)
+    }
+
+    /// Counts only the tail: see `Timeline+Tail.swift`.
+    /// - Returns: false: the whole life must be counted.
+    private mutating func countTail(at clock: Int64, _ originalTransactionId: PurchaseId) -> Bool {
+        let instant = timeline.facts.news == .none && clock > .min ? clock - 1 : clock
+        guard let tail = timeline.facts.startOfTail(before: instant), let head = timeline.facts.head(before: tail)
+        else { return false }
+        var new: Int?
+        if case .one(let place) = timeline.facts.news { new = place }
+        timeline.reckon(at: instant, from: tail, without: new)
+        guard let day = timeline.dayOfTail(head) else { return false }
+        let first = (timeline.rows[0].transaction.id, timeline.rows[1].transaction.id)
+        timeline.contribute(originalTransactionId)
+        timeline.ledger.exchange(&earlier)
+        guard isEarlierKept(since: day) else { return false }
+        timeline.reckon(at: clock, from: tail)
+        guard timeline.dayOfTail(head) != nil, timeline.rows[0].transaction.id == first.0,
+            timeline.rows[1].transaction.id == first.1
+        else { return false }
+        timeline.contribute(originalTransactionId)
+        setDifferences(from: earlier.values, to: timeline.ledger.postings.values)
+        return true
+    }
+
+    /// From this day on, the kept contribution is that of the tail. Otherwise something else is wrong with it: its days
+    /// are those of another version of the zone's data, for instance.
+    private mutating func isEarlierKept(since day: Int64) -> Bool {
+        contribution.copy(since: day, to: &before)
+        var place = 0
+        for number in earlier.indices where earlier[number].day >= day {
+            guard place < before.count, before[place].place == earlier[number].place,
+                before[place].value == earlier[number].value
+            else { return false }
+            place += 1
+        }
+        return place == before.count
+    }
+
+    /// What turns the first of two contributions into the other one.
+    private mutating func setDifferences(
+        from before: UnsafeMutableBufferPointer<Posting>, to now: UnsafeMutableBufferPointer<Posting>
+    ) {
         differences.removeAll()
         var (left, right) = (0, 0)
-        let before = timeline.ledger.postings.values
-        let now = contribution.values
         while left < before.count || right < now.count {
             let old = left < before.count ? before[left].place : .max
             let new = right < now.count ? now[right].place : .max
@@ -169,9 +200,11 @@ public struct ChainState: ~Copyable {
     public func writeKey(of change: Change, partition: Int32, to writer: inout ByteWriter) {
         let parts = timeline.facts.parts[Int(change.parts)]
         writer.cell(partition: partition, CivilDay(number: change.day))
-        for number in [parts.bundle, parts.product, parts.plan, parts.storefront, parts.currency] {
-            writer.part(text(number))
-        }
+        writer.part(text(parts.bundle))
+        writer.part(text(parts.product))
+        writer.part(text(parts.plan))
+        writer.part(text(parts.storefront))
+        writer.part(text(parts.currency))
     }
 
     private func text(_ number: TextNumber) -> UnsafeBufferPointer<UInt8> {
@@ -186,30 +219,16 @@ public struct ChainState: ~Copyable {
         changes.removeAll()
         if isSettled, timeline.facts.isWasteful { compact() }
         timeline.facts.write(to: &writer, copiesKept: copiesKept)
-        var place = 0
-        var last: Int64 = 0
-        let postings = contribution.values
-        while place < postings.count {
-            let first = postings[place]
-            var end = place
-            while end < postings.count, postings[end].cell == first.cell { end += 1 }
-            writer.unsigned(UInt64(first.parts))
-            writer.signed(first.day, from: last)
-            writer.unsigned(UInt64(end - place))
-            while place < end {
-                writer.byte(UInt8(truncatingIfNeeded: postings[place].place))
-                writer.signed(postings[place].value)
-                place += 1
-            }
-            last = first.day
-        }
+        contribution.write(to: &writer, copiesKept: copiesKept)
     }
 
     /// Removes what no notice uses. All postings of these facts are about rows, which have notices.
     private mutating func compact() {
         timeline.facts.compact(&movedParts)
-        timeline.ledger.exchange(&contribution)
+        contribution.copy(to: &before)
+        timeline.ledger.exchange(&before)
         timeline.ledger.move(to: movedParts)
-        timeline.ledger.exchange(&contribution)
+        timeline.ledger.exchange(&before)
+        contribution.replace(with: &before)
     }
 }

@@ -9,12 +9,18 @@ public import SubscriptionHistory
 public struct ChurnEvent {
     /// The notification that changed the cell.
     public struct Cause {
-        let news: NoticeNews
+        let notificationUUID: TextPlace?
+        let type: TextPlace?
+        let subtype: TextPlace?
+        let signedDate: Int64?
         let partition: Int32
         let offset: Int64
 
         public init(_ news: NoticeNews, partition: Int32, offset: Int64) {
-            self.news = news
+            notificationUUID = news.notificationUUID
+            type = news.type
+            subtype = news.subtype
+            signedDate = news.signedDate
             self.partition = partition
             self.offset = offset
         }
@@ -46,7 +52,7 @@ public struct ChurnEvent {
             json.member("cell", utf8: cell)
             change.write(to: &json)
             // Of a timer: the time for which it was set.
-            json.member("at", cause?.news.signedDate ?? clock)
+            json.member("at", cause?.signedDate ?? clock)
             json.name("cause")
             if let cause { cause.write(to: &json) } else { json.null() }
         }
@@ -56,7 +62,7 @@ public struct ChurnEvent {
 extension ChurnEvent.Cause {
     fileprivate func write(to json: inout JSONWriter) {
         Notices.Cause.write(
-            notificationUUID: news.notificationUUID?.bytes, type: news.type?.bytes, subtype: news.subtype?.bytes,
-            signedDate: news.signedDate, partition: partition, offset: offset, to: &json)
+            notificationUUID: notificationUUID?.bytes, type: type?.bytes, subtype: subtype?.bytes,
+            signedDate: signedDate, partition: partition, offset: offset, to: &json)
     }
 }

@@ -38,7 +38,18 @@ private struct Flags: OptionSet {
     static let wanted = Flags(rawValue: 1 << 21)
     static let wantedCommitment = Flags(rawValue: 1 << 22)
     static let continuesAnother = Flags(rawValue: 1 << 23)
-    static let all = Flags(rawValue: 1 << 24 - 1)
+    static let ofInfo: Flags = [
+        .info, .autoRenew, .intent, .grace, .priceIncrease, .commitmentRenew, .wanted, .wantedCommitment,
+    ]
+    static let ofTransaction = Flags(rawValue: (1 << 24 - 1) & ~ofInfo.rawValue)
+
+    /// Flags of parts that a notice does not have are not written.
+    var mayBeWritten: Bool {
+        var used: Flags = []
+        used.insert(.ofTransaction, if: contains(.transaction))
+        used.insert(.ofInfo, if: contains(.info))
+        return used.isSuperset(of: self) && !isSuperset(of: [.purchaseReason, .renewalReason])
+    }
 
     mutating func insert(_ flag: Flags, if condition: Bool) {
         if condition { formUnion(flag) }
@@ -58,6 +69,42 @@ struct KeptFacts {
     var parts = List()
     /// Where the first notice begins; -1: no notice is kept.
     var noticesFrom: Int32 = -1
+}
+
+/// The oldest notices of a long life. They lie in the kept bytes, and usually nobody needs more of them than this: see
+/// `Timeline+Tail.swift`.
+struct UnreadNotices: ~Copyable {
+    private(set) var count = 0
+    /// The end of the last one in the kept bytes.
+    private(set) var to: Int32 = 0
+    /// The key of the last one.
+    private(set) var last: Notice.Key?
+    /// The last date of purchase.
+    private(set) var purchased = Int64.min
+    /// The last date of a version or a revocation.
+    private(set) var changed = Int64.min
+    /// The transactions that they are about.
+    private(set) var ids = Scratch<RowId>(capacity: 256)
+
+    mutating func removeAll() {
+        (count, to, last) = (0, 0, nil)
+        (purchased, changed) = (.min, .min)
+        ids.removeAll()
+    }
+
+    @inline(__always) mutating func add(_ transaction: Transaction) {
+        purchased = max(purchased, transaction.purchaseDate)
+        changed = max(changed, transaction.version.signedDate)
+        if let date = transaction.revocationDate { changed = max(changed, date) }
+        ids.append(transaction.id)
+    }
+
+    /// Counts the notice that had the transaction, if any.
+    @inline(__always) mutating func count(_ key: Notice.Key, to end: Int32) {
+        count += 1
+        to = end
+        last = key
+    }
 }
 
 // MARK: Reading
@@ -91,13 +138,24 @@ extension Facts {
         let count = reader.count()
         guard reader.isValid, count <= Self.limit else { return false }
         kept.noticesFrom = Int32(truncatingIfNeeded: reader.place)
-        var before: Notice.Key?
-        for _ in 0..<count {
-            guard let key = readNotice(&reader, after: before) else { return false }
-            before = key
-        }
+        let old = count < Self.long ? 0 : count - Self.readAtOnce
+        for _ in 0..<old { guard lookThrough(&reader) else { return false } }
+        for _ in old..<count { guard readNotice(&reader) else { return false } }
         kept.reader = reader
         return true
+    }
+
+    /// Reads what was only looked through.
+    mutating func readUnread() {
+        guard unread.count > 0 else { return }
+        let count = unread.count
+        unread.removeAll()
+        swap(&notices, &newest)
+        notices.removeAll()
+        var reader = kept.reader.again(from: kept.noticesFrom)
+        for _ in 0..<count where !readNotice(&reader) { preconditionFailure("it could be read before") }
+        for place in newest.indices { notices.append(newest[place]) }
+        moveNews(by: count)
     }
 
     private func readParts(_ reader: inout KeptReader) -> PartNumbers {
@@ -111,16 +169,52 @@ extension Facts {
         return parts
     }
 
-    private func text(_ reader: inout KeptReader) -> TextNumber {
+    @inline(__always) private func text(_ reader: inout KeptReader) -> TextNumber {
         if let number = texts.number(reader.unsigned()) { return number }
         reader.refuse()
         return .none
     }
 
+    /// What comes before the transaction and the renewal info of a notice.
+    private struct Start {
+        var type: NoticeType
+        var subtype: NoticeSubtype
+        var key: Notice.Key
+        var body: Int32
+        var flags: Flags
+    }
+
     /// Appends one notice.
-    /// - Returns: its key; nil: the bytes are invalid.
-    private mutating func readNotice(_ reader: inout KeptReader, after before: Notice.Key?) -> Notice.Key? {
+    /// - Returns: false: the bytes are invalid.
+    private mutating func readNotice(_ reader: inout KeptReader) -> Bool {
         let from = Int32(truncatingIfNeeded: reader.place)
+        let before = notices.isEmpty ? unread.last : notices[notices.count - 1].key
+        guard let start = readStart(&reader, after: before) else { return false }
+        var notice = Notice(
+            signedDate: start.key.signedDate, id: start.key.id, type: start.type, subtype: start.subtype)
+        if start.flags.contains(.transaction) {
+            notice.transaction = readTransaction(&reader, start.flags, start.key.signedDate)
+        }
+        if start.flags.contains(.info) { notice.info = readInfo(&reader, start.flags, start.key.signedDate) }
+        guard reader.isValid else { return false }
+        notice.kept = Notice.Kept(from: from, body: start.body, to: Int32(truncatingIfNeeded: reader.place))
+        notices.append(notice)
+        return true
+    }
+
+    /// Checks one notice like any other, but keeps only what `unread` says of it.
+    private mutating func lookThrough(_ reader: inout KeptReader) -> Bool {
+        guard let start = readStart(&reader, after: unread.last) else { return false }
+        if start.flags.contains(.transaction) {
+            unread.add(readTransaction(&reader, start.flags, start.key.signedDate))
+        }
+        if start.flags.contains(.info) { _ = readInfo(&reader, start.flags, start.key.signedDate) }
+        unread.count(start.key, to: Int32(truncatingIfNeeded: reader.place))
+        return reader.isValid
+    }
+
+    /// nil: the bytes are invalid.
+    @inline(__always) private func readStart(_ reader: inout KeptReader, after before: Notice.Key?) -> Start? {
         let kind = reader.byte()
         guard let type = NoticeType(rawValue: kind >> 4), let subtype = NoticeSubtype(rawValue: kind & 0xf) else {
             return nil
@@ -130,18 +224,13 @@ extension Facts {
         let key = Notice.Key(signedDate: signedDate, id: NoticeId(high: reader.fixed(), low: reader.fixed()))
         if let before, !(before < key) { return nil }
         let flags = Flags(rawValue: reader.unsigned())
-        guard reader.isValid, Flags.all.isSuperset(of: flags) else { return nil }
-        var notice = Notice(signedDate: signedDate, id: key.id, type: type, subtype: subtype)
-        if flags.contains(.transaction) { notice.transaction = readTransaction(&reader, flags, signedDate) }
-        if flags.contains(.info) { notice.info = readInfo(&reader, flags, signedDate) }
-        // Other flags are of no use to these fields, so they were not written.
-        guard reader.isValid, notice.flags == flags else { return nil }
-        notice.kept = Notice.Kept(from: from, body: body, to: Int32(truncatingIfNeeded: reader.place))
-        notices.append(notice)
-        return key
+        guard reader.isValid, flags.mayBeWritten else { return nil }
+        return Start(type: type, subtype: subtype, key: key, body: body, flags: flags)
     }
 
-    private func readTransaction(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Transaction {
+    @inline(__always) private func readTransaction(
+        _ reader: inout KeptReader, _ flags: Flags, _ date: Int64
+    ) -> Transaction {
         let id = readId(&reader, isNumber: flags.contains(.numericId))
         let version = Version(signedDate: reader.signed(from: date), hash: reader.fixed())
         let start = reader.signed(from: date)
@@ -170,7 +259,7 @@ extension Facts {
         return transaction
     }
 
-    private func readId(_ reader: inout KeptReader, isNumber: Bool) -> RowId {
+    @inline(__always) private func readId(_ reader: inout KeptReader, isNumber: Bool) -> RowId {
         guard isNumber else {
             let number = text(&reader)
             // A number has one form.
@@ -183,7 +272,7 @@ extension Facts {
         return .number(number)
     }
 
-    private func readInfo(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Info {
+    @inline(__always) private func readInfo(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Info {
         var info = Info(version: Version(signedDate: reader.signed(from: date), hash: reader.fixed()))
         if flags.contains(.autoRenew) { info.autoRenewStatus = reader.signed() }
         if flags.contains(.intent) { info.expirationIntent = reader.signed() }
@@ -193,10 +282,12 @@ extension Facts {
         if flags.contains(.wanted) {
             info.product = text(&reader)
             info.plan = text(&reader)
+            if info.product.isNone, info.plan.isNone { reader.refuse() }
         }
         if flags.contains(.wantedCommitment) {
             info.commitmentProduct = text(&reader)
             info.commitmentPlan = text(&reader)
+            if info.commitmentProduct.isNone, info.commitmentPlan.isNone { reader.refuse() }
         }
         return info
     }
@@ -207,7 +298,8 @@ extension Facts {
 extension Facts {
     /// What has not changed is copied from the kept bytes.
     /// - Parameter copiesKept: false: all is written from its values, for tests. The bytes are the same.
-    func write(to writer: inout ByteWriter, copiesKept: Bool) {
+    mutating func write(to writer: inout ByteWriter, copiesKept: Bool) {
+        if !copiesKept { readUnread() }
         let kept = copiesKept ? kept : KeptFacts()
         writer.byte(forgotten == nil ? 0 : 1)
         if let forgotten {
@@ -224,15 +316,20 @@ extension Facts {
         writer.unsigned(UInt64(parts.count))
         writer.append(kept.reader.bytes(from: kept.parts.from, to: kept.parts.to))
         for place in kept.parts.count..<parts.count { parts[place].write(to: &writer) }
-        writer.unsigned(UInt64(notices.count))
+        writer.unsigned(UInt64(count))
         writeNotices(to: &writer, kept)
     }
 
     private func writeNotices(to writer: inout ByteWriter, _ kept: KeptFacts) {
-        // Neighbours that were neighbours before are copied together.
+        // Neighbours that were neighbours before are copied together, those that were not read first.
         var (from, to) = (Int32(0), Int32(0))
         var endBefore = kept.noticesFrom
         var date: Int64 = 0
+        if let last = unread.last {
+            (from, to) = (kept.noticesFrom, unread.to)
+            endBefore = unread.to
+            date = last.signedDate
+        }
         for place in notices.indices {
             let own = kept.noticesFrom < 0 ? Notice.Kept() : notices[place].kept
             if own.isEmpty || own.from != endBefore {

@@ -13,22 +13,45 @@ struct Facts: ~Copyable {
 
     var texts = KnownTexts()
     var parts = Scratch<PartNumbers>()
-    /// Sorted by date and id.
+    /// Sorted by date and id; without those that are not read.
     var notices = Scratch<Notice>(capacity: 64)
+    /// The notices before these: see `readUnread`.
+    var unread = UnreadNotices()
     /// The key of the newest notification that was forgotten because of its weight. Notifications that are not newer
     /// are rejected: otherwise it would depend on the order whether a light old one stays where a heavy newer one was
     /// dropped.
     var forgotten: Notice.Key?
+    /// What is new since the facts were read, or since `setNewsCounted`.
+    private(set) var news = News.none
     /// The kept bytes that all this was read from: see `Facts+Coding.swift`.
     var kept = KeptFacts()
     private var seen = Scratch<Bool>()
+    /// While the others are read.
+    var newest = Scratch<Notice>()
+
+    /// Of a life with fewer notices all are read.
+    static let long = 32
+    /// So many of a long life are read at first. They are enough for its tail, unless much has happened lately.
+    static let readAtOnce = 12
+
+    /// The number of notices.
+    var count: Int { unread.count + notices.count }
+
+    enum News: Equatable {
+        case none
+        /// One notice more, at this place of `notices`; all others are as they were.
+        case one(Int)
+        case other
+    }
 
     /// Nothing is known.
     mutating func removeAll() {
+        news = .none
         texts.removeAll()
         parts.removeAll()
         notices.removeAll()
         forgotten = nil
+        unread.removeAll()
         kept = KeptFacts()
     }
 
@@ -36,20 +59,35 @@ struct Facts: ~Copyable {
     mutating func merge(_ news: ChurnNews) -> Bool {
         let key = news.notice.key
         if let forgotten, !(forgotten < key) { return false }
+        // It belongs among those that are not read.
+        if let last = unread.last, !(last < key) { readUnread() }
         let place = notices.values.firstPlace { !($0.key < key) }
         if place < notices.count, notices[place].key == key {
             // Two notifications with one key and different content are rare. Any choice that does not depend on the
             // order is right.
             guard notices[place].precedence < news.notice.precedence else { return false }
             notices[place] = adopted(news)
+            self.news = .other
         } else {
             // It is older than all others, and the limit is reached.
-            if place == 0, notices.count == Self.limit { return false }
+            if place == 0, unread.count == 0, count == Self.limit { return false }
             notices.insert(adopted(news), at: place)
-            if notices.count > Self.limit { notices.removeFirst(1) }
+            self.news = self.news == .none ? .one(place) : .other
+            if count > Self.limit {
+                readUnread()
+                notices.removeFirst(1)
+                self.news = .other
+            }
         }
         forgetHeavy()
         return true
+    }
+
+    mutating func setNewsCounted() { news = .none }
+
+    /// Other notices have come before it.
+    mutating func moveNews(by places: Int) {
+        if case .one(let place) = news { news = .one(place + places) }
     }
 
     // MARK: Limits
@@ -62,7 +100,8 @@ struct Facts: ~Copyable {
     /// could never have come back.
     private mutating func forgetHeavy() {
         // A text has at most 256 bytes, so fewer cannot exceed the limit.
-        guard texts.count >= 256 || notices.count >= 512 else { return }
+        guard texts.count >= 256 || count >= 512 else { return }
+        readUnread()
         seen.fill(false, count: texts.count + 1)
         var weight = 0
         for place in notices.indices.reversed() {
@@ -70,6 +109,7 @@ struct Facts: ~Copyable {
             guard weight > Self.limitWeight else { continue }
             forgotten = notices[place].key
             notices.removeFirst(place + 1)
+            news = .other
             return
         }
     }
@@ -106,6 +146,7 @@ struct Facts: ~Copyable {
     /// Removes from the tables what no notice uses.
     /// - Parameter places: the new places of the parts, by their old places; -1: they are gone.
     mutating func compact(_ places: inout Scratch<Int32>) {
+        readUnread()
         var oldTexts = KnownTexts()
         var oldParts = Scratch<PartNumbers>()
         swap(&texts, &oldTexts)

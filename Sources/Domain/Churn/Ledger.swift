@@ -10,15 +10,25 @@ struct Posting {
     var value: Int64
 
     init(parts: Int32, day: Int64, counter: UInt8, value: Int64) {
-        place = UInt64(parts) << 40 | UInt64(day - CivilDay.first.number) << 8 | UInt64(counter)
+        place = UInt64(parts) << 40 | UInt64(day - Self.firstDay) << 8 | UInt64(counter)
         self.value = value
     }
 
+    init(place: UInt64, value: Int64) {
+        self.place = place
+        self.value = value
+    }
+
+    /// The number of `CivilDay.first`; a constant, because it is needed for every posting.
+    private static let firstDay: Int64 = -719_162
+
     var parts: Int32 { Int32(truncatingIfNeeded: place >> 40) }
-    var day: Int64 { Int64(place >> 8 & 0xffff_ffff) + CivilDay.first.number }
+    var day: Int64 { Self.day(of: cell) }
     var counter: ChurnCounter? { ChurnCounter(rawValue: UInt8(truncatingIfNeeded: place)) }
-    /// Equal for all postings of one cell.
+    /// Equal for all postings of one cell: parts and day.
     var cell: UInt64 { place >> 8 }
+
+    static func day(of cell: UInt64) -> Int64 { Int64(cell & 0xffff_ffff) + firstDay }
 }
 
 /// Collects values under a row's parts and the day of an instant.
@@ -31,10 +41,12 @@ struct Ledger: ~Copyable {
 
     mutating func removeAll() { postings.removeAll() }
 
+    mutating func day(of instant: Int64) -> Int64 { Int64(days.number(of: instant)) }
+
     mutating func post(_ counter: ChurnCounter, _ value: Int64, at instant: Int64, parts: Int32) {
         guard value != 0 else { return }
         postings.append(
-            Posting(parts: parts, day: Int64(days.number(of: instant)), counter: counter.rawValue, value: value))
+            Posting(parts: parts, day: day(of: instant), counter: counter.rawValue, value: value))
     }
 
     /// Makes of the postings a contribution: sorted by place, each place once, without zeros.

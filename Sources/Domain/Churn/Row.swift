@@ -136,14 +136,14 @@ extension Timeline {
 
     // MARK: Collecting rows
 
-    /// Adds the rows of the first `existing` notifications, one for each transaction, unsorted.
-    mutating func collectRows(existing: Int) {
-        nextOfRow.fill(-1, count: existing)
+    /// Adds the rows of these notifications, one for each transaction, unsorted.
+    mutating func collectRows(_ existing: Range<Int>, without: Int?) {
+        nextOfRow.fill(-1, count: existing.upperBound)
         places.removeAll()
         // Ids usually grow, and an id greater than all others is new.
         var greatest: UInt64?
-        let least = leastKey(existing: existing)
-        for place in 0..<existing {
+        let least = leastKey(existing)
+        for place in existing where place != without {
             guard let transaction = facts.notices[place].transaction else { continue }
             if let least, precedes(RowKey(transaction), least) { continue }
             let row = row(of: transaction.id, &greatest)
@@ -191,10 +191,10 @@ extension Timeline {
     }
 
     /// The smallest of the greatest `limit` keys; rows below it do not count. nil: all rows count.
-    private func leastKey(existing: Int) -> RowKey? {
-        guard existing > Row.limit else { return nil }
+    private func leastKey(_ existing: Range<Int>) -> RowKey? {
+        guard existing.count > Row.limit else { return nil }
         var keys: Set<RowKey> = []
-        for place in 0..<existing {
+        for place in existing {
             if let transaction = facts.notices[place].transaction { keys.insert(RowKey(transaction)) }
         }
         guard keys.count > Row.limit else { return nil }

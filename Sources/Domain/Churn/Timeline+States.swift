@@ -53,8 +53,12 @@ extension Timeline {
     // MARK: Stocks
 
     private mutating func postStocks(from before: Standing?, to now: Standing, at instant: Int64) {
-        if let before, let stock = before.state.stock { post(stock, -1, at: instant, under: before.row) }
-        if let stock = now.state.stock { post(stock, at: instant, under: now.row) }
+        // Usually it stays where it is: nothing would be added.
+        let stays = before.map { $0.state.stock == now.state.stock && hasSameParts($0.row, now.row) } ?? false
+        if !stays {
+            if let before, let stock = before.state.stock { post(stock, -1, at: instant, under: before.row) }
+            if let stock = now.state.stock { post(stock, at: instant, under: now.row) }
+        }
         // A free row has no monthly revenue: no check is needed.
         if let before, before.state.isAtRisk {
             post(.atRiskDelta, -entries[before.row].mrr, at: instant, under: before.row)
@@ -104,7 +108,7 @@ extension Timeline {
     }
 
     private mutating func postMove(from before: Standing, to now: Standing, at instant: Int64) {
-        if rows[before.row].transaction.parts != rows[now.row].transaction.parts {
+        if !hasSameParts(before.row, now.row) {
             post(.mrrMoved, -before.mrr, at: instant, under: before.row)
             guard isSameCurrency(before.row, now.row) else {
                 post(.mrrMoved, now.mrr, at: instant, under: now.row)

@@ -61,7 +61,10 @@ struct Timeline: ~Copyable {
     init(_ days: DayFinder) { ledger = Ledger(days) }
 
     /// Sets everything but the entries and the ledger.
-    mutating func reckon(at clock: Int64) {
+    /// - Parameters:
+    ///   - from: the place of the first notice that counts: see `Timeline+Tail.swift`.
+    ///   - without: the place of a notice that does not count.
+    mutating func reckon(at clock: Int64, from: Int = 0, without: Int? = nil) {
         self.clock = clock
         nextChange = nil
         rows.removeAll()
@@ -70,9 +73,9 @@ struct Timeline: ~Copyable {
         oneTime.removeAll()
         refunds.removeAll()
         var existing = facts.notices.count
-        while existing > 0, facts.notices[existing - 1].signedDate > clock { existing -= 1 }
+        while existing > from, facts.notices[existing - 1].signedDate > clock { existing -= 1 }
         if existing < facts.notices.count { changes(at: facts.notices[existing].signedDate) }
-        collectRows(existing: existing)
+        collectRows(from..<existing, without: without)
         keepPurchased()
         sortRows()
         setNeighbours()
@@ -161,8 +164,12 @@ struct Timeline: ~Copyable {
     /// The parts that tell the cells of a row apart.
     func parts(_ place: Int) -> PartNumbers { facts.parts[Int(rows[place].transaction.parts)] }
 
+    func hasSameParts(_ left: Int, _ right: Int) -> Bool {
+        rows[left].transaction.parts == rows[right].transaction.parts
+    }
+
     func isSamePlan(_ left: Int, _ right: Int) -> Bool {
-        if rows[left].transaction.parts == rows[right].transaction.parts { return true }
+        if hasSameParts(left, right) { return true }
         let (left, right) = (parts(left), parts(right))
         return left.product == right.product && left.plan == right.plan
     }

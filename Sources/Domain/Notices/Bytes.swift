@@ -1,9 +1,9 @@
 // A compact encoding of numbers and texts.
 
-/// Uses its own memory: an array would check for shared storage at each byte.
+/// Uses its own memory: an array would check for shared storage at each byte. All of it is inlined but growing.
 public struct ByteWriter: ~Copyable {
-    private var memory: UnsafeMutableBufferPointer<UInt8>
-    private var count = 0
+    @usableFromInline var memory: UnsafeMutableBufferPointer<UInt8>
+    @usableFromInline var count = 0
 
     public init(capacity: Int = 64) { memory = .allocate(capacity: max(capacity, 16)) }
 
@@ -12,30 +12,30 @@ public struct ByteWriter: ~Copyable {
     public var bytes: [UInt8] { Array(memory[..<count]) }
 
     /// Where the bytes lie, until more are written.
-    public var written: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(rebasing: memory[..<count]) }
+    @inlinable public var written: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(rebasing: memory[..<count]) }
 
     /// Empties it. It keeps its memory for what is written next.
-    public mutating func removeAll() { count = 0 }
+    @inlinable public mutating func removeAll() { count = 0 }
 
-    private mutating func makeRoom(for more: Int) {
+    @inlinable mutating func makeRoom(for more: Int) {
         if memory.count - count < more { grow(by: more) }
     }
 
-    private mutating func grow(by more: Int) {
+    @usableFromInline mutating func grow(by more: Int) {
         let larger = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: max(memory.count * 2, count + more))
         _ = larger.update(fromContentsOf: memory[..<count])
         memory.deallocate()
         memory = larger
     }
 
-    public mutating func byte(_ value: UInt8) {
+    @inlinable public mutating func byte(_ value: UInt8) {
         makeRoom(for: 1)
         memory[count] = value
         count += 1
     }
 
     /// Seven bits per byte, the lowest first; the highest bit means that more follow.
-    public mutating func unsigned(_ value: UInt64) {
+    @inlinable public mutating func unsigned(_ value: UInt64) {
         makeRoom(for: 10)
         var rest = value
         while rest >= 0x80 {
@@ -48,12 +48,12 @@ public struct ByteWriter: ~Copyable {
     }
 
     /// Numbers near zero are short, also negative ones.
-    public mutating func signed(_ value: Int64) { unsigned(UInt64(bitPattern: value << 1 ^ value >> 63)) }
+    @inlinable public mutating func signed(_ value: Int64) { unsigned(UInt64(bitPattern: value << 1 ^ value >> 63)) }
 
     /// Dates are close to each other. The difference wraps around, so that any two can be encoded.
-    public mutating func signed(_ value: Int64, from base: Int64) { signed(value &- base) }
+    @inlinable public mutating func signed(_ value: Int64, from base: Int64) { signed(value &- base) }
 
-    public mutating func fixed(_ value: UInt64) {
+    @inlinable public mutating func fixed(_ value: UInt64) {
         makeRoom(for: 8)
         UnsafeMutableRawBufferPointer(memory).storeBytes(of: value.bigEndian, toByteOffset: count, as: UInt64.self)
         count += 8
@@ -61,16 +61,18 @@ public struct ByteWriter: ~Copyable {
 
     public mutating func text(_ text: Text) { text.bytes.withUnsafeBufferPointer { self.text($0) } }
 
-    public mutating func text(_ text: UnsafeBufferPointer<UInt8>) {
+    @inlinable public mutating func text(_ text: UnsafeBufferPointer<UInt8>) {
         unsigned(UInt64(text.count))
         append(text)
     }
 
-    public mutating func append(_ other: borrowing ByteWriter) { append(other.written) }
+    @inlinable public mutating func append(_ other: borrowing ByteWriter) { append(other.written) }
 
-    public mutating func append(_ more: UnsafeBufferPointer<UInt8>) {
+    @inlinable public mutating func append(_ more: UnsafeBufferPointer<UInt8>) {
         makeRoom(for: more.count)
-        count = memory[count...].update(fromContentsOf: more)
+        guard let start = more.baseAddress, let end = memory.baseAddress?.advanced(by: count) else { return }
+        end.update(from: start, count: more.count)
+        count += more.count
     }
 }
 

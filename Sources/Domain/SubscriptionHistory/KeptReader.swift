@@ -1,42 +1,51 @@
 // Reads kept bytes where they lie.
 
-internal import Notices
+public import Notices
 
 /// Reads what `ByteWriter` wrote, without copying texts.
 ///
 /// After invalid bytes it reads zeros, and `isValid` is false: whoever reads asks for it before using what was read, and
 /// at the latest after each row. It never reads beyond the bytes.
 ///
-/// What each row has is inlined, and no function is given the address of the reader: so the place stays in a register
-/// while rows are read.
+/// All of it is inlined: other modules read some ten numbers for every row. No function is given the address of the
+/// reader: so the place stays in a register while rows are read.
 public struct KeptReader {
-    private let bytes: UnsafeBufferPointer<UInt8>
-    public private(set) var place = 0
-    public private(set) var isValid = true
+    @usableFromInline let bytes: UnsafeBufferPointer<UInt8>
+    @usableFromInline var next = 0
+    @usableFromInline var holds = true
 
-    public init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
+    @inlinable public init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-    public var isAtEnd: Bool { place == bytes.count }
+    @inlinable public var place: Int { next }
+    @inlinable public var isValid: Bool { holds }
+    @inlinable public var isAtEnd: Bool { next == bytes.count }
     /// The number of unread bytes.
-    public var rest: Int { bytes.count - place }
+    @inlinable public var rest: Int { bytes.count - next }
 
-    /// Declares the bytes invalid.
-    public mutating func refuse() {
-        isValid = false
-        place = bytes.count
+    /// Reads the same bytes from a place that was read before.
+    @inlinable public func again(from place: Int32) -> KeptReader {
+        var reader = KeptReader(bytes)
+        reader.next = min(max(Int(place), 0), bytes.count)
+        return reader
     }
 
-    @inline(__always) public mutating func byte() -> UInt8 {
-        guard place < bytes.count else {
+    /// Declares the bytes invalid.
+    @inlinable public mutating func refuse() {
+        holds = false
+        next = bytes.count
+    }
+
+    @inlinable @inline(__always) public mutating func byte() -> UInt8 {
+        guard next < bytes.count else {
             refuse()
             return 0
         }
-        defer { place += 1 }
-        return bytes[place]
+        defer { next += 1 }
+        return bytes[next]
     }
 
     /// A number of at most two bytes: the same form, and a longer one is invalid.
-    @inline(__always) mutating func shortUnsigned() -> UInt64 {
+    @inlinable @inline(__always) mutating func shortUnsigned() -> UInt64 {
         let first = byte()
         if first < 0x80 { return UInt64(first) }
         let second = byte()
@@ -44,23 +53,23 @@ public struct KeptReader {
         return UInt64(first & 0x7f) | UInt64(second) << 7
     }
 
-    @inline(__always) public mutating func unsigned() -> UInt64 {
-        if place < bytes.count, bytes[place] < 0x80 {
-            place += 1
-            return UInt64(bytes[place - 1])
+    @inlinable @inline(__always) public mutating func unsigned() -> UInt64 {
+        if next < bytes.count, bytes[next] < 0x80 {
+            next += 1
+            return UInt64(bytes[next - 1])
         }
-        guard let value = CompactNumber.unsigned(in: bytes, at: &place) else {
+        guard let value = CompactNumber.unsigned(in: bytes, at: &next) else {
             refuse()
             return 0
         }
         return value
     }
 
-    @inline(__always) public mutating func signed() -> Int64 { CompactNumber.signed(unsigned()) }
+    @inlinable @inline(__always) public mutating func signed() -> Int64 { CompactNumber.signed(unsigned()) }
 
-    @inline(__always) public mutating func signed(from base: Int64) -> Int64 { signed() &+ base }
+    @inlinable @inline(__always) public mutating func signed(from base: Int64) -> Int64 { signed() &+ base }
 
-    public mutating func optional() -> Int64? {
+    @inlinable public mutating func optional() -> Int64? {
         switch byte() {
         case 0: return nil
         case 1: return signed()
@@ -71,33 +80,33 @@ public struct KeptReader {
     }
 
     /// 8 bytes.
-    @inline(__always) public mutating func fixed() -> UInt64 {
-        guard bytes.count - place >= 8 else {
+    @inlinable @inline(__always) public mutating func fixed() -> UInt64 {
+        guard bytes.count - next >= 8 else {
             refuse()
             return 0
         }
-        defer { place += 8 }
-        return UInt64(bigEndian: UnsafeRawBufferPointer(bytes).loadUnaligned(fromByteOffset: place, as: UInt64.self))
+        defer { next += 8 }
+        return UInt64(bigEndian: UnsafeRawBufferPointer(bytes).loadUnaligned(fromByteOffset: next, as: UInt64.self))
     }
 
     /// A number of things that use at least a byte each.
-    public mutating func count() -> Int {
+    @inlinable public mutating func count() -> Int {
         let count = unsigned()
-        guard count <= UInt64(bytes.count - place) else {
+        guard count <= UInt64(bytes.count - next) else {
             refuse()
             return 0
         }
         return Int(count)
     }
 
-    public mutating func text() -> TextPlace {
+    @inlinable public mutating func text() -> TextPlace {
         let count = count()
-        guard isValid, let start = bytes.baseAddress else { return TextPlace("") }
-        defer { place += count }
-        return TextPlace(start: start + place, count: count)
+        guard holds, let start = bytes.baseAddress else { return TextPlace("") }
+        defer { next += count }
+        return TextPlace(start: start + next, count: count)
     }
 
-    @inline(__always) public mutating func id(isNumber: Bool) -> PurchaseId {
+    @inlinable @inline(__always) public mutating func id(isNumber: Bool) -> PurchaseId {
         if !isNumber {
             var rest = self
             let id = rest.textId()
@@ -109,7 +118,7 @@ public struct KeptReader {
         return PurchaseId(number: number)
     }
 
-    private mutating func textId() -> PurchaseId {
+    @usableFromInline mutating func textId() -> PurchaseId {
         let id = PurchaseId(text())
         // A number has one form.
         if id.text == nil { refuse() }
@@ -117,7 +126,7 @@ public struct KeptReader {
     }
 
     /// The bytes between two places that were read.
-    public func bytes(from start: Int32, to end: Int32) -> UnsafeBufferPointer<UInt8> {
+    @inlinable public func bytes(from start: Int32, to end: Int32) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(rebasing: bytes[Int(start)..<Int(end)])
     }
 }

@@ -5,13 +5,15 @@ public struct TextNumber: BitwiseCopyable, Equatable {
     /// 0: no text. Otherwise counted from 1, in the order in which the texts were added.
     public let value: UInt32
 
-    public static var none: TextNumber { TextNumber(value: 0) }
-    public var isNone: Bool { value == 0 }
+    @inlinable init(value: UInt32) { self.value = value }
+
+    @inlinable public static var none: TextNumber { TextNumber(value: 0) }
+    @inlinable public var isNone: Bool { value == 0 }
 }
 
 /// Texts that repeat from row to row. Rows have numbers instead of texts, so that comparing texts is comparing numbers.
 public struct KnownTexts: ~Copyable {
-    private var places = Scratch<TextPlace>(capacity: 32)
+    @usableFromInline var places = Scratch<TextPlace>(capacity: 32)
     private var hashes = Scratch<UInt32>(capacity: 32)
     /// A table of numbers by hash, with open addresses; its size is a power of two and at least twice the number of texts.
     private var slots = Scratch<UInt32>(capacity: 64)
@@ -20,10 +22,10 @@ public struct KnownTexts: ~Copyable {
 
     public init() { slots.fill(0, count: 64) }
 
-    public var count: Int { places.count }
+    @inlinable public var count: Int { places.count }
 
     /// nil: there are not that many texts.
-    public func number(_ value: UInt64) -> TextNumber? {
+    @inlinable public func number(_ value: UInt64) -> TextNumber? {
         value <= UInt64(count) ? TextNumber(value: UInt32(value)) : nil
     }
 
@@ -47,7 +49,7 @@ public struct KnownTexts: ~Copyable {
         }
     }
 
-    public subscript(number: TextNumber) -> TextPlace? {
+    @inlinable public subscript(number: TextNumber) -> TextPlace? {
         number.isNone ? nil : places[Int(number.value) - 1]
     }
 

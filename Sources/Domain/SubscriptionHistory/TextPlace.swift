@@ -28,11 +28,9 @@ public struct TextPlace: BitwiseCopyable, Equatable {
 
     public func contains(_ byte: UInt8) -> Bool { bytes.contains(byte) }
 
-    @inlinable @inline(__always)
-    public func isWord(_ word: StaticString) -> Bool { self == TextPlace(word) }
+    @inlinable @inline(__always) public func isWord(_ word: StaticString) -> Bool { self == TextPlace(word) }
 
-    @inlinable @inline(__always)
-    public static func == (left: TextPlace, right: TextPlace) -> Bool {
+    @inlinable @inline(__always) public static func == (left: TextPlace, right: TextPlace) -> Bool {
         guard left.count == right.count else { return false }
         let (one, other) = (UnsafeRawPointer(left.start), UnsafeRawPointer(right.start))
         func isSame(at place: Int) -> Bool {

@@ -278,6 +278,8 @@ public struct KeyState {
     public var isCommitted: Bool { entry.isLogged }
     /// The format in which the value was written.
     public var format: UInt8 { entry.content.format }
+    /// When the timer of this kind fires; nil: none is set.
+    public func due(_ kind: UInt8) -> Int64? { entry.timer(kind)?.due }
 
     public func put(_ value: Span<UInt8>) { turn.put(value, in: entry) }
     /// Also deletes the key's timers.

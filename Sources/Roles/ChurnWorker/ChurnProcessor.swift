@@ -90,7 +90,9 @@ public final class ChurnProcessor: Processor {
         let cause = ChurnEvent.Cause(notice, partition: record.partition, offset: record.offset)
         try withKept(place) { () throws(ProcessFailure) in
             guard chain.merge(news) else { return }
-            try count(place, turn, cause)
+            // A timer that is still to come has not been lost, and nothing changes before it.
+            let isInStep = place.due(Self.contributionChanges).map { turn.clock < $0 } ?? false
+            try count(place, turn, cause, isInStep: isInStep)
         }
     }
 
@@ -105,7 +107,10 @@ public final class ChurnProcessor: Processor {
             keepOverview(place, at: turn.clock)
             return
         }
-        try withKept(place) { () throws(ProcessFailure) in try count(place, turn, nil) }
+        try withKept(place) { () throws(ProcessFailure) in
+            // This is the next change, so it is the only one since the last.
+            try count(place, turn, nil, isInStep: true)
+        }
     }
 
     /// The kept bytes stay where they are while `body` uses them.
@@ -125,12 +130,15 @@ public final class ChurnProcessor: Processor {
     }
 
     /// Adds the changes to the cells, and stores the facts.
-    private func count(_ place: KeyState, _ turn: Turn, _ cause: ChurnEvent.Cause?) throws(ProcessFailure) {
+    private func count(
+        _ place: KeyState, _ turn: Turn, _ cause: ChurnEvent.Cause?, isInStep: Bool
+    ) throws(ProcessFailure) {
         let key = place.key
         try key.withUnsafeBufferPointer { (key) throws(ProcessFailure) in
             chain.settle(
                 at: turn.clock,
-                originalTransactionId: PurchaseId(TextPlace(start: key.baseAddress!, count: key.count)))
+                originalTransactionId: PurchaseId(TextPlace(start: key.baseAddress!, count: key.count)),
+                isInStep: isInStep)
             if !chain.changes.isEmpty {
                 try publish(ChurnEvent(originalTransactionId: key, clock: turn.clock, cause: cause), turn)
             }

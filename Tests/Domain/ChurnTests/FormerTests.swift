@@ -40,6 +40,7 @@ private struct Pair: ~Copyable {
         var repetitions = 0
         var refusals = 0
         var compactions = 0
+        var tails = 0
 
         static func += (left: inout Seen, right: Seen) {
             left.events += right.events
@@ -48,6 +49,7 @@ private struct Pair: ~Copyable {
             left.repetitions += right.repetitions
             left.refusals += right.refusals
             left.compactions += right.compactions
+            left.tails += right.tails
         }
     }
 
@@ -64,6 +66,9 @@ private struct Pair: ~Copyable {
         self.kept = kept
         due = nil
     }
+
+    /// As when the timer could not be processed.
+    mutating func loseTimer() { due = nil }
 
     /// Fires the timers that are due, and then hears the record.
     mutating func hear(_ value: [UInt8], at clock: Int64) {
@@ -84,7 +89,9 @@ private struct Pair: ~Copyable {
                 return
             }
             let expected = former.fire(key: key, kept: kept, clock: instant, offset: offset)
-            let outcome = withKept { pair in .written(pair.counted(at: instant, nil), isUnusable: false) }
+            let outcome = withKept { pair in
+                .written(pair.counted(at: instant, nil, isInStep: true), isUnusable: false)
+            }
             seen.timers += 1
             rounds += 1
             compare(outcome, expected)
@@ -100,7 +107,7 @@ private struct Pair: ~Copyable {
         let cause = ChurnEvent.Cause(notice, partition: Self.partition, offset: offset)
         return withKept { pair in
             guard pair.chain.merge(news) else { return .nothingNew(isUnusable: isUnusable) }
-            return .written(pair.counted(at: clock, cause), isUnusable: isUnusable)
+            return .written(pair.counted(at: clock, cause, isInStep: pair.due != nil), isUnusable: isUnusable)
         }
     }
 
@@ -112,7 +119,7 @@ private struct Pair: ~Copyable {
         return kept.withUnsafeBufferPointer { chain.read($0) ? body(&self) : .damagedState }
     }
 
-    private mutating func counted(at clock: Int64, _ cause: ChurnEvent.Cause?) -> FormerOutput {
+    private mutating func counted(at clock: Int64, _ cause: ChurnEvent.Cause?, isInStep: Bool) -> FormerOutput {
         var output = FormerOutput()
         let today = Int64(zone.dayNumber(of: clock))
         if !hasOverview { overview = Overview(day: today, zone: zone.name) }
@@ -121,7 +128,9 @@ private struct Pair: ~Copyable {
         let key = key
         key.withUnsafeBufferPointer { key in
             chain.settle(
-                at: clock, originalTransactionId: PurchaseId(TextPlace(start: key.baseAddress!, count: key.count)))
+                at: clock, originalTransactionId: PurchaseId(TextPlace(start: key.baseAddress!, count: key.count)),
+                isInStep: isInStep)
+            if chain.hasCountedTail { seen.tails += 1 }
             let event = ChurnEvent(originalTransactionId: key, clock: clock, cause: cause)
             for number in chain.changes.indices { add(chain.changes[number], event, &output) }
         }
@@ -353,15 +362,7 @@ private struct Pair: ~Copyable {
             guard let whole = pair.kept else { continue }
             let late = Word.nonsense(1, &chance)[0]
             for _ in 0..<250 {
-                var damaged = whole
-                for _ in 0...chance.below(2) {
-                    let place = Int(chance.below(Int64(damaged.count)))
-                    switch chance.below(4) {
-                    case 0: damaged.remove(at: place)
-                    case 1: damaged.insert(UInt8(chance.below(256)), at: place)
-                    default: damaged[place] ^= 1 << UInt8(chance.below(8))
-                    }
-                }
+                let damaged = Self.damaged(whole, &chance)
                 pair.begin(kept: damaged)
                 pair.hear(late.record, at: late.at + 400 * day)
                 if pair.kept != damaged { read += 1 }
@@ -369,5 +370,43 @@ private struct Pair: ~Copyable {
             }
         }
         #expect(pair.seen.refusals > 300 && read > 300, "\(pair.seen), \(read)")
+    }
+
+    /// Of these most notices are only looked through at first.
+    @Test(arguments: 0..<4 as Range<UInt64>)
+    func `read the same of damaged states of long lives`(_ part: UInt64) throws {
+        var chance = Chance(seed: 73_000 + part)
+        var pair = Pair(.utc)
+        let words = LongLife(periods: 36, unrest: 12, Chance(seed: chance.next())).words
+        var clock = Int64.min
+        pair.begin()
+        for word in words.dropLast() {
+            clock = max(clock, word.at)
+            pair.hear(word.record, at: clock)
+        }
+        let kept = pair.kept
+        let whole = try #require(kept)
+        clock = max(clock, words[words.count - 1].at)
+        var read = 0
+        for _ in 0..<400 {
+            let damaged = Self.damaged(whole, &chance)
+            pair.begin(kept: damaged)
+            pair.hear(words[words.count - 1].record, at: clock)
+            if pair.kept != damaged { read += 1 }
+        }
+        #expect(pair.seen.refusals > 50 && read > 50, "\(pair.seen), \(read)")
+    }
+
+    private static func damaged(_ whole: [UInt8], _ chance: inout Chance) -> [UInt8] {
+        var damaged = whole
+        for _ in 0...chance.below(2) {
+            let place = Int(chance.below(Int64(damaged.count)))
+            switch chance.below(4) {
+            case 0: damaged.remove(at: place)
+            case 1: damaged.insert(UInt8(chance.below(256)), at: place)
+            default: damaged[place] ^= 1 << UInt8(chance.below(8))
+            }
+        }
+        return damaged
     }
 }

@@ -85,7 +85,7 @@ extension Chain {
     fileprivate var contribution: [[Int64]] {
         get throws {
             try desk.with(kept: kept) { state in
-                state.contribution.values.map { [$0.day, Int64($0.counter?.rawValue ?? .max), $0.value] }.sorted {
+                state.postings.map { [$0.day, Int64($0.counter?.rawValue ?? .max), $0.value] }.sorted {
                     $0.lexicographicallyPrecedes($1)
                 }
             }
@@ -93,7 +93,7 @@ extension Chain {
     }
 
     fileprivate var noticeCount: Int {
-        get throws { try desk.with(kept: kept) { $0.timeline.facts.notices.count } }
+        get throws { try desk.with(kept: kept) { $0.timeline.facts.count } }
     }
 }
 
@@ -132,7 +132,7 @@ private final class Known {
         return TextPlace(start: copy.baseAddress!, count: text.count)
     }
 
-    var count: Int { desk.state.timeline.facts.notices.count }
+    var count: Int { desk.state.timeline.facts.count }
     var bytes: [UInt8] { get throws { try desk.state.written() } }
 
     /// From the same bytes each time: nothing was counted before.

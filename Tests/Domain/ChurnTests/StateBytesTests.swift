@@ -168,8 +168,7 @@ import struct MakeBelieve.Chance
 private func changes(since kept: [UInt8]) throws -> [(day: Int64, sums: Sums)] {
     try Desk().with(kept: kept) { state in
         var cells: [(cell: UInt64, day: Int64, sums: Sums)] = []
-        for number in state.contribution.indices {
-            let posting = state.contribution[number]
+        for posting in state.postings {
             if cells.last?.cell != posting.cell { cells.append((posting.cell, posting.day, Sums())) }
             cells[cells.count - 1].sums.add(posting.value, to: try #require(posting.counter))
         }

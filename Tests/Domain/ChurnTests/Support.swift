@@ -63,6 +63,13 @@ extension ChainState {
         return writer.bytes
     }
 
+    /// What was last added to the cells.
+    var postings: [Posting] {
+        var all = Scratch<Posting>()
+        contribution.copy(to: &all)
+        return Array(all.values)
+    }
+
     mutating func settled(at clock: Int64, _ id: PurchaseId) -> Sums {
         settle(at: clock, originalTransactionId: id)
         var all = Sums()
@@ -91,6 +98,8 @@ struct Chain {
     private(set) var totals: [CellParts: Sums] = [:]
     private(set) var nextChange: Int64?
     private(set) var clock = Int64.min
+    /// How often only the tail of the life was counted.
+    private(set) var tails = 0
 
     init(_ id: String, partition: Int32 = 3) {
         self.id = id
@@ -104,7 +113,7 @@ struct Chain {
         guard let news = try desk.news(record) else { return }
         var chain = self
         try desk.with(kept: kept) { state in
-            if state.merge(news) { try chain.settle(&state) }
+            if state.merge(news) { try chain.settle(&state, isInStep: chain.nextChange != nil) }
         }
         self = chain
     }
@@ -113,7 +122,7 @@ struct Chain {
         while let due = nextChange, due <= instant {
             clock = due
             var chain = self
-            try desk.with(kept: kept) { try chain.settle(&$0) }
+            try desk.with(kept: kept) { try chain.settle(&$0, isInStep: true) }
             self = chain
         }
         clock = max(clock, instant)
@@ -122,8 +131,9 @@ struct Chain {
     /// As when a timer could not be processed.
     mutating func loseTimer() { nextChange = nil }
 
-    private mutating func settle(_ state: inout ChainState) throws {
-        state.settle(at: clock, originalTransactionId: purchase)
+    private mutating func settle(_ state: inout ChainState, isInStep: Bool) throws {
+        state.settle(at: clock, originalTransactionId: purchase, isInStep: isInStep)
+        if state.hasCountedTail { tails += 1 }
         for number in state.changes.indices {
             let change = state.changes[number]
             let name = String(decoding: state.key(of: change, partition: partition), as: UTF8.self)

@@ -6,6 +6,7 @@ import Log
 /// - `put KEY VALUE`, `delete KEY`
 /// - `tell TEXT`: emits `TEXT @clock` with the key `told`
 /// - `wake KEY KIND DUE`, `cancel KEY KIND`: timers
+/// - `due KEY KIND`: emits when that timer fires
 /// - `many COUNT DUE`: that many keys, each with a timer
 /// - `note KEY`: stores the turn's clock, the record's clock and offset, and the number of its outputs
 /// - `fail REASON`
@@ -92,6 +93,9 @@ struct Script: Processor {
                 let numbers = rest[1].split(separator: " ").map { Int64($0)! }
                 try state(rest[0], turn).setTimer(UInt8(numbers[0]), due: numbers[1])
             case "cancel": try state(rest[0], turn).setTimer(UInt8(rest[1])!, due: nil)
+            case "due":
+                let due = try state(rest[0], turn).due(UInt8(rest[1])!)
+                tell("\(rest[0]) \(rest[1]): \(due.map(String.init) ?? "none")", turn)
             case "many":
                 for number in 0..<Int(rest[0])! {
                     let place = try state("many-\(number)", turn)

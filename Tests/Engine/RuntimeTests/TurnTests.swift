@@ -76,6 +76,14 @@ import Testing
         #expect(bench.told == ["x @100", "fired a 1 @101", "fired b 1 @101", "y @101"])
     }
 
+    @Test func `knows when a timer fires, and none that has fired, even if it failed`() throws {
+        let bench = try TaskBench()
+        try bench.run("put a !fail oops;wake a 1 500;due a 1;due a 2", at: 100)
+        try bench.run("due a 1", at: 499)
+        try bench.run("due a 1", at: 500)
+        #expect(bench.told == ["a 1: 500 @100", "a 2: none @100", "a 1: 500 @499", "a 1: none @500"])
+    }
+
     @Test func `removes timers with their value`() throws {
         let bench = try TaskBench()
         try bench.run("put a 1;wake a 1 200;wake a 2 300", at: 100)

@@ -33,6 +33,21 @@ private let refund = Told(
         #expect(try shop.wrong() == [])
     }
 
+    /// Long enough that only its tail is counted again: what comes in time, what comes late, and what is about an old month.
+    @Test func `about a life of fifty months restates what a short life would have restated`() throws {
+        let shop = try Shop()
+        try shop.tell(start())
+        for month in 2...50 as ClosedRange<Int64> {
+            if month != 47 { try shop.tell(renewal(of: month)) }
+            if month == 48 { try shop.tell(renewal(of: 47), received: d(30 * 47 + 10)) }
+        }
+        #expect(try shop.wrong() == [])
+        try shop.tell(refund, received: d(30 * 49 + 5))
+        try shop.tick(d(30 * 60))
+        #expect(try shop.wrong() == [])
+        #expect(try shop.cells()[Shop.cell("2026-03-12")]?["counts"]?["refunded"]?.integer == 1)
+    }
+
     @Test(arguments: 0..<20 as Range<UInt64>)
     func `counts as it would have in time, in any order and however often it comes`(seed: UInt64) throws {
         let punctual = try Shop()

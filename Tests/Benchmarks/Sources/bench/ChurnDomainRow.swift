@@ -10,7 +10,8 @@ private let records = 400_000
 private let most = 10.0
 /// Heap allocations per notification of the mix.
 private let mostAllocations = 0.1
-/// As many times as long with 260 periods as with 12. Not reached yet: all of a life is counted again.
+/// As many times as long with 260 periods as with 12. Not reached yet: all notices and numbers that are kept are read, and the numbers
+/// are written.
 private let mostGrowth = 3.0
 
 func measureChurnDomain(_ report: inout Report) async throws {
@@ -39,8 +40,7 @@ func measureChurnDomain(_ report: inout Report) async throws {
 /// - Parameter kind: `mix`, or a number of periods.
 func runChurnDomain(_ kind: String, records: Int) throws -> RunFigures {
     let notifications = MixedNotifications(periods: Int(kind))
-    var work = ChurnWork(
-        kept: churnState(after: notifications.history, at: Notifications.lastNews(end: Notifications.usualEnd)))
+    var work = ChurnWork(after: notifications.history)
     func run(_ count: Int) throws -> Int {
         var news = 0
         for number in 0..<count {

@@ -16,12 +16,7 @@ func churnState(end: Int64) -> [UInt8] {
 
 /// What the worker keeps after these records.
 func churnState(after records: [[UInt8]], at clock: Int64) -> [UInt8] {
-    var work = ChurnWork(kept: nil)
-    for record in records {
-        guard (try? work.hear(record, at: clock)) ?? nil != nil else { preconditionFailure("each period is news") }
-        work.keep()
-    }
-    return work.kept ?? []
+    ChurnWork(after: records, at: clock).kept ?? []
 }
 
 struct ChurnWork: ~Copyable {
@@ -43,6 +38,8 @@ struct ChurnWork: ~Copyable {
     private var chain = ChainState(.utc)
     /// The state of the subscription. Each notification is about the same one.
     private(set) var kept: [UInt8]?
+    /// The timer of the kept state.
+    private var due: Int64?
     private var offset: Int64 = 100_000
     /// The cell that changed last, and its state.
     private var cellKey: [UInt8] = []
@@ -53,11 +50,18 @@ struct ChurnWork: ~Copyable {
     private var writer = ByteWriter(capacity: 16_384)
     private var value = JSONWriter(capacity: 1_024)
 
-    init(kept: [UInt8]? = churnState(end: Notifications.usualEnd)) {
-        self.kept = kept
+    /// It has heard these records.
+    init(
+        after records: [[UInt8]] = Notifications.history(end: Notifications.usualEnd),
+        at clock: Int64 = Notifications.lastNews(end: Notifications.usualEnd)
+    ) {
         var writer = ByteWriter()
         overview.write(to: &writer)
         keptOverview = writer.bytes
+        for record in records {
+            guard (try? hear(record, at: clock)) ?? nil != nil else { preconditionFailure("each period is news") }
+            keep()
+        }
     }
 
     /// Hears a renewal.
@@ -90,7 +94,8 @@ struct ChurnWork: ~Copyable {
         let key = Notifications.key
         key.withUnsafeBufferPointer { key in
             chain.settle(
-                at: clock, originalTransactionId: PurchaseId(TextPlace(start: key.baseAddress!, count: key.count)))
+                at: clock, originalTransactionId: PurchaseId(TextPlace(start: key.baseAddress!, count: key.count)),
+                isInStep: due.map { clock < $0 } ?? false)
             guard !chain.changes.isEmpty else { return }
             let event = ChurnEvent(originalTransactionId: key, clock: clock, cause: cause)
             let isOverview = keptOverview.withUnsafeBufferPointer { overview.read($0) }
@@ -130,7 +135,10 @@ struct ChurnWork: ~Copyable {
     }
 
     /// Keeps the state that was written last.
-    mutating func keep() { kept = Array(writer.written) }
+    private mutating func keep() {
+        kept = Array(writer.written)
+        due = chain.nextChange
+    }
 
     /// Encodes the cell as before a commit. Returns its size in bytes.
     borrowing func cellRecord() throws -> Int {

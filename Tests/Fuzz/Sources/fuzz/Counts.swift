@@ -8,7 +8,8 @@ import SubscriptionHistory
 import Zone
 
 /// Bytes that are accepted as a state are a state that could have been written: written from its values it has the same bytes. The
-/// worker counts it at any instant and hears a record about it, or says that it is damaged; it never stops.
+/// worker counts it at any instant and hears a record about it, or says that it is damaged; it never stops. What it counts by the tail of
+/// a life is what it counts as a whole.
 let counts: Target = { bytes, count in
     let bytes = input(bytes, count)
     readCells(bytes)
@@ -27,6 +28,11 @@ let counts: Target = { bytes, count in
     for record in records {
         guard let kept = desk.hear(record, bytes) else { continue }
         precondition(desk.hear(record, kept) == nil, "a record is news twice")
+        for late in lateRecords {
+            let whole = (desk.hear(late, kept), desk.nextChange)
+            let tail = (desk.hear(late, kept, isInStep: true), desk.nextChange)
+            precondition(whole == tail, "the tail of a life is counted otherwise than the whole")
+        }
     }
     return 0
 }
@@ -79,16 +85,18 @@ private struct Desk: ~Copyable {
         kept.withUnsafeBufferPointer { state.read($0) ? body(&state) : nil }
     }
 
+    var nextChange: Int64? { state.nextChange }
+
     /// What is kept after a record; nil: it is not new, or the bytes are no state.
-    mutating func hear(_ record: String, _ kept: [UInt8]?) -> [UInt8]? {
+    mutating func hear(_ record: String, _ kept: [UInt8]?, isInStep: Bool = false) -> [UInt8]? {
         let value = Array(record.utf8)
         guard (try? document.read(value.span)) != nil else { preconditionFailure("the record is not JSON") }
         guard let news = ChurnNews(reader.read(document), of: document), news.saysAnything else { return nil }
         guard let kept else {
             state.removeAll()
-            return state.heard(news)
+            return state.heard(news, isInStep: isInStep)
         }
-        return with(kept) { $0.heard(news) } ?? nil
+        return with(kept) { $0.heard(news, isInStep: isInStep) } ?? nil
     }
 }
 
@@ -99,9 +107,9 @@ extension ChainState {
         return writer.bytes
     }
 
-    fileprivate mutating func heard(_ news: ChurnNews) -> [UInt8]? {
+    fileprivate mutating func heard(_ news: ChurnNews, isInStep: Bool) -> [UInt8]? {
         guard merge(news) else { return nil }
-        settle(at: World.now, originalTransactionId: PurchaseId(number: 1))
+        settle(at: World.now, originalTransactionId: PurchaseId(number: 1), isInStep: isInStep)
         return written(copiesKept: true)
     }
 }
@@ -110,10 +118,28 @@ private var records: [String] {
     World.stories.values.flatMap { $0.split(separator: "\n").map(String.init) }
 }
 
+/// The weeks of a subscription that is long enough to be counted by its tail. The fortieth has just begun.
+private func week(_ number: Int64, _ type: String = "DID_RENEW", _ refund: String = "") -> String {
+    let week: Int64 = 7 * 86_400_000
+    let start = World.now - (40 - number) * week
+    return """
+        {"v":1,"notificationUUID":"\(type) \(number)","notificationType":"\(type)","signedDate":\(start),"transaction":\
+        {"transactionId":"\(100 + number)","purchaseDate":\(start),"expiresDate":\(start + week),"productId":"pro",\
+        "type":"Auto-Renewable Subscription","bundleId":"com.example.app","signedDate":\(start),\(refund)\
+        "price":1990,"currency":"USD"},"renewalInfo":{"autoRenewStatus":1,"signedDate":\(start)}}
+        """
+}
+
+/// The last two weeks, and a refund of an earlier one.
+private let lateRecords = [
+    week(39), week(40), week(37, "REFUND", "\"revocationDate\":\(World.now - 86_400_000),"),
+]
+
 extension World {
     /// The states after these records.
     static var countedStates: [String: [UInt8]] {
-        stories.mapValues { story in
+        let weeks = (1...38).map { week($0) }.joined(separator: "\n")
+        return stories.merging(["weeks": weeks]) { $1 }.mapValues { story in
             var desk = Desk()
             return story.split(separator: "\n").reduce(nil) { desk.hear(String($1), $0) ?? $0 } ?? []
         }
