@@ -25,7 +25,7 @@ extension Facts {
 
     /// The first of three renewals in a row, about periods that began before this instant and before the period that is in
     /// the news: where the tail may begin. Notices that are not read yet are read if they are needed for it.
-    /// - Returns: nil: there is none, or the tail would be so long that the whole life takes no longer.
+    /// - Returns: nil if there are no such renewals, or if counting the tail would take as long as counting the whole life.
     mutating func startOfTail(before instant: Int64) -> Int? {
         guard count >= Self.long, count <= Row.limit, news != .other else { return nil }
         if let tail = startOfReadTail(before: instant) { return tail }

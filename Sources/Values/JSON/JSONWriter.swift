@@ -329,7 +329,7 @@ public struct JSONWriter {
     _ name: UnsafeBufferPointer<UInt8>, comma: Bool, to place: UnsafeMutablePointer<UInt8>
 ) -> Int {
     assert(!JSONWriter.needsEscape(name), "use name(text:) for a name that needs escaping")
-    // Overwritten if there is none.
+    // Without a comma, the name overwrites this byte.
     place[0] = UInt8(ascii: ",")
     let start = comma ? 1 : 0
     let end = start + writeQuoted(name, to: place + start)
