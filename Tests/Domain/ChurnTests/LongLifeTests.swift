@@ -223,6 +223,6 @@ private struct Both {
         }
         let plain = PlainChurn(records: life.words.map(\.record), chain: "1", zone: "Etc/UTC", partition: 3)
         #expect(difference(chain.plain, plain.cells(at: clock)) == nil)
-        #expect(chain.tails > 200, "\(chain.tails)")
+        #expect(chain.tails > 280, "\(chain.tails)")
     }
 }
