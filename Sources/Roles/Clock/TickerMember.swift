@@ -183,8 +183,9 @@ final class TickerMember: RebalanceHooks {
     private func look(_ target: ProducerTopic) throws(KafkaFault) {
         guard !schedule.owned.isEmpty else { return onSuccess(.ticked) }
         let begin = ContinuousClock.now
-        let ends = try reader.ends(of: schedule.owned, by: Deadline(after: Self.answerLimit))
+        // Read before the ends: until this time, they show every record. Of a later silence they show nothing.
         let now = WallClock.milliseconds()
+        let ends = try reader.ends(of: schedule.owned, by: Deadline(after: Self.answerLimit))
         for (partition, end) in ends { schedule.saw(end: end, of: partition, at: now) }
         let unread = schedule.unread(at: now)
         guard unread.isEmpty, schedule.unsearched.isEmpty else {
