@@ -74,8 +74,9 @@ public final class TransactionalProducer {
         let milliseconds = configuration.transactionTimeout.wholeMilliseconds
         let timeout = String(milliseconds)
         // Records wait for others of their partition: no reader sees them before the commit, which flushes without this
-        // wait. Without linger every few records are one request, which costs a fifth of a worker's time.
-        try conf.set("linger.ms", "20")
+        // wait. A request has records of one partition, so a shorter wait than a cycle makes several requests of each
+        // partition. Without linger every few records are one request, which costs a fifth of a worker's time.
+        try conf.set("linger.ms", "500")
         try conf.set("retry.backoff.ms", "100")
         // A lost request is sent again while its transaction still has time: at least twice.
         try conf.set("socket.timeout.ms", String(milliseconds / 3))

@@ -34,10 +34,14 @@ public struct PlainIdentities: Sendable {
     /// `mrr*` = MRR of paying chains", for every key; "over all keys, rows begun = the eight entries".
     private func runningSums(_ standings: [PlainStanding], through day: String?) -> [String] {
         let sums = sumsByKey(through: day)
+        var byKey: [String: [PlainStanding]] = [:]
+        for standing in standings {
+            if let key = standing.key { byKey[key, default: []].append(standing) }
+        }
         var lines: [String] = []
-        for key in Set(sums.keys).union(standings.compactMap(\.key)).sorted() {
+        for key in Set(sums.keys).union(byKey.keys).sorted() {
             let sum = sums[key] ?? PlainCell()
-            let here = standings.filter { $0.key == key }
+            let here = byKey[key] ?? []
             let stocks = ["PAID": "activeDelta", "FREE": "trialDelta", "GRACE": "graceDelta", "RETRY": "retryDelta"]
             for (state, name) in stocks.sorted(by: { $0.key < $1.key }) {
                 let chains = Int64(here.count { $0.state == state })

@@ -36,7 +36,7 @@ static rd_kafka_t *make_producer(const bench_worker_work *work, int64_t *failed)
     set(conf, "bootstrap.servers", work->bootstrap);
     set(conf, "client.id", work->group);
     set(conf, "socket.nagle.disable", "true");
-    set(conf, "linger.ms", "20");
+    set(conf, "linger.ms", "500");
     set(conf, "retry.backoff.ms", "100");
     set(conf, "queue.buffering.max.messages", "100000");
     set(conf, "queue.buffering.max.kbytes", "131072");
