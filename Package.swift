@@ -161,7 +161,10 @@ let roles: [Target] = [
             "Contract", "Crypto", "Demo", "HTTPClient", "Ingest", "JSON", "Kafka", "Platform", "ReadAPI", "RocksStore",
             "Runtime", "Service", "Serving", "Settings", "Simulator", "Store", "Telemetry", "Tools", "Workers", "Zone",
         ]),
-    .executableTarget(name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"]),
+    // The allocator replaces that of glibc in this program.
+    .executableTarget(
+        name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"],
+        linkerSettings: [.linkedLibrary("mimalloc")]),
 ]
 
 // MARK: Test support (a product, because users of the modules test with it), programs that tests start and kill, tests.

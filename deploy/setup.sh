@@ -86,7 +86,7 @@ check_swift
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     pkg-config --exists rdkafka rocksdb libmicrohttpd openssl simdjson 2>/dev/null && exit 0
     fail "this system has no apt-get. Install the packages of $list with the system's own package manager:" \
-        "librdkafka, RocksDB, libmicrohttpd, OpenSSL and simdjson with their headers, pkg-config, openssl, curl, promtool."
+        "librdkafka, RocksDB, libmicrohttpd, OpenSSL, simdjson and mimalloc with their headers, pkg-config, openssl, curl, promtool."
 fi
 
 mapfile -t missing < <(missing_packages)

@@ -376,6 +376,11 @@ import Testing
             let line = listing.words.split(separator: "\n").first { $0.contains("\(library).so") }
             #expect(line?.contains(" => /") == true, "\(library) is not linked: \(listing.words)")
         }
+        // The first library with a function is the one whose function is called.
+        let loaded = listing.words.split(separator: "\n")
+        let ours = try #require(loaded.firstIndex { $0.contains("libmimalloc.so") }, "\(listing.words)")
+        let theirs = try #require(loaded.firstIndex { $0.contains("libc.so.6") }, "\(listing.words)")
+        #expect(ours < theirs, "malloc of glibc comes before malloc of mimalloc: \(listing.words)")
     }
 }
 

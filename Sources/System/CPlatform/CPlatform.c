@@ -89,4 +89,12 @@ int64_t perennial_received_bytes(int socket) {
     }
 }
 
-void perennial_trim_memory(void) { malloc_trim(0); }
+// The program is linked with mimalloc, programs of the tests are not.
+extern void mi_collect(bool force) __attribute__((weak));
+
+void perennial_trim_memory(void) {
+    if (mi_collect)
+        mi_collect(true);
+    else
+        malloc_trim(0);
+}
