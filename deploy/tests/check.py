@@ -4,11 +4,13 @@
 check.py KUSTOMIZE    KUSTOMIZE is the program that renders the manifests.
 
 The settings and commands that exist are read from docs/reference, which a test holds equal to the program. So nothing is built here.
+Two checks run the program, PERENNIAL or .build/release/perennial. Without one they are left out, and a line of the output says so.
 """
 
 import configparser
 import importlib.util
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -30,6 +32,9 @@ MIB = 1 << 20
 EXIT_SECONDS = 25
 # What a worker takes beyond state.cache.bytes (docs/operate/run-workers.md).
 WORKER_BYTES = 128 * MIB
+# How much larger a volume is than what `perennial size` says. RocksDB rewrites files, so old and new ones are there for a while, and a
+# worker may still have the files of partitions that have moved away.
+VOLUME_OF_WORKER, VOLUME_OF_API = 3, 1.5
 # The runbooks and the example for Prometheus in docs/operate/deploy.md use these.
 PORTS = {
     "ingest": 9464, "entitlements@1": 9465, "entitlements@2": 9466, "churn@1": 9467, "churn@2": 9468,
@@ -37,6 +42,8 @@ PORTS = {
 }  # fmt: skip
 # preStop with sleep came with 1.30. The other one is the newest whose schema is known here.
 KUBERNETES = ("1.30.0", "1.37.0")
+
+PROGRAM = pathlib.Path(os.environ.get("PERENNIAL") or ROOT / ".build/release/perennial").resolve()
 
 faults = []
 checked = {}
@@ -313,11 +320,10 @@ def compose():
                     expect(scrapes, host in names, f"{job['job_name']}: the compose file has no service {host}")
                 expect(scrapes, config.get("port") == 9464, f"{job['job_name']}: the containers listen at 9464")
     apps = DEPLOY / "compose/simulated-apps.json"
-    program = ROOT / ".build/release/perennial"
-    if program.exists():
+    if PROGRAM.exists():
         with tempfile.TemporaryDirectory() as folder:
             written = pathlib.Path(folder) / "apps.json"
-            subprocess.run([program, "simulate", "--apps", written, "--out", f"{folder}/out", "--subscribers", "1"], capture_output=True, check=True)
+            subprocess.run([PROGRAM, "simulate", "--apps", written, "--out", f"{folder}/out", "--subscribers", "1"], capture_output=True, check=True)
             expect(apps, written.read_text() == apps.read_text(), "these are not the apps of perennial simulate --apps")
     else:
         notes.append("compose: compose/simulated-apps.json is not compared with perennial simulate, because make release has not run")
@@ -396,6 +402,35 @@ def check_pod(place, thing, settings, claims, objects):
     return role
 
 
+def check_volumes(folder, things):
+    """They have room for what `perennial size` says, with the command that the overlay names."""
+    file = folder / "kustomization.yaml"
+    commands = re.findall(r"^#     perennial (size .*)$", file.read_text(), re.M)
+    expect(file, len(commands) == 1, "no comment, or more than one, says with which perennial size the volumes were computed")
+    if len(commands) != 1:
+        return
+    if not PROGRAM.exists():
+        return notes.append(f"kubernetes: the volumes of {folder.name} are not compared with perennial size, because make release has not run")
+    run = subprocess.run([PROGRAM, *shlex.split(commands[0]), "--format", "json"], cwd=ROOT, capture_output=True, text=True)
+    expect(file, run.returncode == 0, f"perennial {commands[0]}: {run.stderr.strip()}")
+    if run.returncode != 0:
+        return
+    sizes = json.loads(run.stdout)
+    of_api = next(process["diskBytesOfEach"] for process in sizes["processes"] if process["role"] == "api")
+    for thing in (thing for thing in things if thing["kind"] == "StatefulSet"):
+        role, replicas = thing["metadata"]["labels"]["app.kubernetes.io/component"], thing["spec"]["replicas"]
+        volume = size(thing["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"])
+        if role == "api":
+            least = of_api * VOLUME_OF_API
+        else:
+            # When one replica is lost, the others have its part.
+            least = sizes["stateBytes"][role] * sizes["figures"]["diskPerStateByte"]["value"] / (replicas - 1) * VOLUME_OF_WORKER
+        words = f"the volume of {role} has {volume / 1e9:.1f} GB, and perennial size asks for {least / 1e9:.1f} GB"
+        expect(file, volume >= least, words)
+        # Somebody pays for it.
+        expect(file, volume <= 2 * least or volume <= 1 << 30, f"{words}: that is less than half of it")
+
+
 def check_overlay(folder):
     things = rendered(folder)
     objects = {(thing["kind"], thing["metadata"]["name"]) for thing in things}
@@ -444,6 +479,7 @@ def check_overlay(folder):
         if thing["kind"] == "StatefulSet":
             expect(place, ("Service", spec["serviceName"]) in objects, f"there is no service {spec['serviceName']}")
             expect(place, ("PodDisruptionBudget", thing["metadata"]["name"]) in objects, "it has no PodDisruptionBudget")
+    check_volumes(folder, things)
     policies = {thing["metadata"]["name"]: thing["spec"] for thing in things if thing["kind"] == "NetworkPolicy"}
     denies = policies.get("deny", {}) == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     expect(folder, denies, "the policy deny does not deny everything")
@@ -648,6 +684,8 @@ def check_labels(folder):
 
 if len(sys.argv) != 2:
     sys.exit(__doc__)
+if os.environ.get("PERENNIAL") and not PROGRAM.is_file():
+    sys.exit(f"check: PERENNIAL names {PROGRAM}, which does not exist")
 KUSTOMIZE = sys.argv[1]
 SETTINGS, COMMANDS = read_settings(), read_commands()
 notes = []
