@@ -290,7 +290,16 @@ say "purge"
 mkdir -p "$home/host/etc/systemd/system/multi-user.target.wants" "$home/host/etc/systemd/system/perennial-churn@1.service.d"
 ln -s /usr/lib/systemd/system/perennial-churn@.service "$home/host/etc/systemd/system/multi-user.target.wants/perennial-churn@1.service"
 touch "$home/host/etc/perennial/secret"
+# The state is on a disk of its own, as docs/operate/runbooks/lose-a-disk.md says.
+mount -t tmpfs -o size=1m tmpfs "$home/host/var/lib/perennial"
+mkdir "$home/host/var/lib/perennial/folder"
+touch "$home/host/var/lib/perennial/folder/state"
 as_root host dpkg --purge perennial >"$home/host.log" 2>&1 || fail "the package cannot be purged: $home/host.log"
+[ -z "$(ls -A "$home/host/var/lib/perennial")" ] || fail "purging leaves state on a disk of its own"
+umount "$home/host/var/lib/perennial"
+[ -e "$home/host/var/lib/perennial/state" ] || fail "the disk was not mounted"
+# Without such a disk nothing is left.
+as_root host sh -c 'dpkg -i /tmp/new.deb && dpkg --purge perennial' >"$home/host.log" 2>&1 || fail "the package cannot be purged again: $home/host.log"
 rmdir "$home/host/run/systemd/system" "$home/host/run/systemd" 2>/dev/null || true
 files_of_host | { grep perennial || true; } >"$home/left"
 [ ! -s "$home/left" ] || fail "purging leaves $(tr '\n' ' ' <"$home/left")"
