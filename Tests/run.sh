@@ -14,9 +14,9 @@ computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|
 # Suites that check limits of a few seconds on the wall clock: they run one test at a time. Only the demo's tests, which wait most of
 # the time, run beside the others. HouseTests finds suites that are missing here.
 quiet='A pace|A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'
-# Suites of BrokerTests in the tier `test`: a few seconds each, conformance to a real Kafka, and one run with kills. All other suites
-# of BrokerTests are in the tier `soak`.
-quick='A follower|A gap in the notifications|A partition that has a new leader|An ingest whose broker is gone|Dead letters of a worker|Entitlements of a whole installation|Inspect|Kafka as a log|Members of a group|Offsets|The Kafka log|The judge of a flood|The judges of a fleet|The log of ingest|The tutorial of the first run|Topics and groups|Transactions|perennial usage put on Kafka'
+# Suites of BrokerTests in the tier `test`: a few seconds each, conformance to a real Kafka, the program against Kafka's own tools, and
+# one run with kills. All other suites of BrokerTests are in the tier `soak`.
+quick='A follower|A gap in the notifications|A partition that has a new leader|An ingest whose broker is gone|Dead letters of a worker|Entitlements of a whole installation|Inspect|Kafka as a log|Members of a group|Offsets|The Kafka log|The judge of a flood|The judges of a fleet|The log of ingest|The program on Kafka|The tutorial of the first run|Topics and groups|Transactions|perennial usage put on Kafka'
 
 # The suites of the tier `soak` wait most of the time: for sessions to end, brokers to start, retries to come. So three groups of them
 # run at the same time: these two, and all others. Each takes about as long as the others.

@@ -10,7 +10,7 @@ extension RealBroker {
     @Suite(
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
-    struct `The program` {
+    struct `The program on Kafka` {
         private static let credentials = KafkaOptions.Credentials(user: "perennial", password: "right")
         private static let starting = Task {
             var options = KafkaOptions()
