@@ -5,7 +5,7 @@
 # rebuild everything.
 strict := --explicit-target-dependency-import-check error --no-color-diagnostics
 
-.PHONY: help setup build release demo deb test test-trixie soak simulate whole many fleet rolling floods deploy-check deploy-test lint format bench fuzz mutants nightly clean
+.PHONY: help setup build release demo deb test test-trixie soak simulate whole many fleet rolling floods deploy-check deploy-test install-test lint format bench fuzz mutants nightly clean
 .DEFAULT_GOAL := help
 
 help: ## shows this list
@@ -80,6 +80,9 @@ deploy-test: $(if $(PERENNIAL),,release) ## runs all runbooks on a whole install
 	@[ -n "$$KAFKA_HOME" ] || { echo "make deploy-test: set KAFKA_HOME to an unpacked Kafka 3.9 or later" >&2; exit 2; }
 	@failed=0; deploy/tests/runbooks.py || failed=1; deploy/tests/alerts.py || failed=1; exit $$failed
 
+install-test: setup ## runs the steps of the Dockerfile and installs the package in clean systems of Debian 12 and 13; needs root; SUITE=trixie
+	@failed=0; for suite in $(or $(SUITE),bookworm trixie); do deploy/tests/install.sh "$$suite" || failed=1; done; exit $$failed
+
 lint: setup ## checks the format of all Swift files
 	swift format lint --strict --parallel --recursive Package.swift Sources Tests
 
@@ -97,7 +100,7 @@ fuzz: setup ## runs every parser on generated input, FUZZ_SECONDS=10 for each; T
 mutants: setup ## removes or changes guarding lines one at a time and expects the named tests to fail; GROUP=commit-path, ONE=name, SINCE=commit, MOST=15, LANES=2
 	@LANES='$(LANES)' GROUP='$(GROUP)' ONE='$(ONE)' SINCE='$(SINCE)' MOST='$(MOST)' Tests/Mutants/run.sh
 
-nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, trixie, soak, simulation, whole, many, fleet, rolling, deploy, mutants, fuzz or bench
+nightly: setup ## runs everything at full length and writes the results into Tests/nightly.md; PART=tests, trixie, soak, simulation, whole, many, fleet, rolling, deploy, install, mutants, fuzz or bench
 	@PART='$(PART)' GROUP='$(GROUP)' Tests/nightly.sh
 
 clean: ## removes what was built

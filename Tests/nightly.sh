@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly table=Tests/nightly.md
-readonly parts=(tests trixie soak simulation whole many fleet rolling deploy mutants fuzz bench)
+readonly parts=(tests trixie soak simulation whole many fleet rolling deploy install mutants fuzz bench)
 readonly logs=.build/nightly
 # Five times the rounds of `make test`: a race that shows once in a few hundred kills is found within a few nights.
 readonly kill_rounds=40
@@ -35,6 +35,8 @@ figures_of_deploy() {
     awk -F ', ' '/^runbooks: / { sub(/runbooks: /, ""); runbooks = $1 } /^alerts: / { sub(/alerts: /, ""); alerts = $1 ", " $NF }
         END { print runbooks ", " alerts }'
 }
+# "install test: bookworm: passed after 300 s", a line for each system that is right.
+figures_of_install() { awk -F ': ' '/^install test: .* passed after / { printf "%s%s %s", separator, $2, $3; separator = ", " }'; }
 figures_of_simulation() { sed -n 's/^simulate: //p'; }
 # "    ratio 0.93, at least 0.88: met" follows a line that begins with the name of the row and a colon.
 figures_of_bench() {
@@ -90,6 +92,7 @@ for part in ${PART:-${parts[@]}}; do
     trixie) run trixie trixie test-trixie ;;
     simulation) run simulation simulation simulate ;;
     deploy) run deploy deploy deploy-test ;;
+    install) run install install install-test ;;
     *) run "$part" "$part" "$part" ;;
     esac
 done

@@ -2,6 +2,7 @@
 # Runs the steps of deploy/Dockerfile in clean Debian systems, then the program that they install, then everything that the package
 # does to a host.
 #
+# sudo -E make install-test
 # sudo deploy/tests/install.sh bookworm|trixie
 #
 # It needs root (chroot, mounts), debootstrap, a Swift toolchain in /opt/swift or SWIFT, a mirror of Debian, some GiB below .build,
@@ -38,6 +39,7 @@ if [ "$inside" != --inside ]; then
     mkdir -p "$home"
     unshare --mount --propagation private "$PWD/deploy/tests/install.sh" "$suite" --inside
     rm -rf --one-file-system "$home"
+    printf 'install test: %s: passed after %d s\n' "$suite" "$SECONDS"
     exit
 fi
 
