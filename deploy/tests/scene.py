@@ -125,6 +125,10 @@ def get(port, path, timeout=5.0):
 # ---- systemctl ------------------------------------------------------------------------------------------------------------------------
 
 
+# The only use of `systemctl show`: the process of a unit, and 0 if it does not run.
+MAIN_PID = ["--property=MainPID", "--value"]
+
+
 class Unit:
     """What a unit says. Later lines win, as in systemd, and a unit may have several variables."""
 
@@ -190,7 +194,10 @@ class Units(threading.Thread):
         arguments = [one for one in arguments if one not in ("--quiet", "-q", "--now")]
         if not arguments:
             raise Failure("systemctl: no command")
-        verb, names = arguments[0], [one if "." in one else f"{one}.service" for one in arguments[1:]]
+        verb, options = arguments[0], [one for one in arguments[1:] if one.startswith("-")]
+        if options != (MAIN_PID if verb == "show" else []):
+            raise Failure(f"systemctl {verb}: the stand-in does not know {' '.join(options) or 'it without options'}")
+        names = [one if "." in one else f"{one}.service" for one in arguments[1:] if one not in options]
         units = [self.unit(name) for name in names]
         active = [unit for unit in units if self.is_active(unit)]
         match verb:
@@ -220,8 +227,7 @@ class Units(threading.Thread):
             case "disable":
                 self.enabled -= set(names)
             case "show":
-                # Not systemctl's form: only the tests ask.
-                return 0, " ".join(str(unit.process.pid) for unit in active)
+                return 0, "\n\n".join(str(unit.process.pid if unit in active else 0) for unit in units)
             case _:
                 raise Failure(f"systemctl: the stand-in does not know {verb}")
         return 0, ""
@@ -626,8 +632,7 @@ class Scene(contextlib.AbstractContextManager):
         self.systemctl("restart", *map(unit_of, names))
 
     def pid(self, name):
-        words = self.systemctl("show", unit_of(name))
-        return int(words) if words else None
+        return int(self.systemctl("show", *MAIN_PID, unit_of(name))) or None
 
     def is_ready(self, name):
         return get(PORTS[name], "/readyz")[0] == 200
