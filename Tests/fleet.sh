@@ -5,8 +5,8 @@
 # fleet.sh SECONDS RATE         runs the test that is built
 #
 # Every host of the fleet has a network namespace, and its small disks are mounts. When this script ends, however that happens,
-# nothing of them is left; only when it is killed with KILL, its directory below TMPDIR stays. It needs no root where the kernel gives user namespaces to everybody, as Debian does: so everything
-# that it makes belongs to the user.
+# nothing of them is left; only when it is killed with KILL, its directory below TMPDIR stays. It needs no root where the kernel gives
+# user namespaces to everybody, as Debian does: so everything that it makes belongs to the user.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
