@@ -546,6 +546,20 @@ def kubernetes():
             and port in [port["name"] for port in thing["spec"]["ports"]]
         }
         expect(folder, found == {*WORKERS, "ingest", "api"}, f"the ServiceMonitor finds only {sorted(found)}")
+    check_monitoring_rules(folder, things)
+
+
+def check_monitoring_rules(folder, things):
+    """The component has the rules of deploy/prometheus, and promtool reads them as the operator hands them on."""
+    place = DEPLOY / "kubernetes/monitoring/rules.yaml"
+    wanted = {f"perennial-{name}": yaml.safe_load((DEPLOY / f"prometheus/{name}.yml").read_text()) for name in ("recording", "alerts")}
+    found = {thing["metadata"]["name"]: thing["spec"] for thing in things if thing["kind"] == "PrometheusRule"}
+    expect(place, found == wanted, "these are not the rules of deploy/prometheus: run deploy/kubernetes/monitoring/generate.py")
+    for name, spec in found.items():
+        written = folder / f"{name}.yml"
+        written.write_text(yaml.safe_dump(spec))
+        run = subprocess.run(["promtool", "check", "rules", written], capture_output=True, text=True)
+        expect(place, run.returncode == 0, f"promtool check rules: {run.stdout.strip()} {run.stderr.strip()}")
 
 
 # ---- systemd ------------------------------------------------------------------------------------------------------------------------
