@@ -3,7 +3,8 @@
 
 Prometheus scrapes a whole installation (scene.py) with the rules of deploy/prometheus. All durations of the rules are 60 times shorter.
 Each case below is a row of deploy/prometheus/faults.md: it makes one or more alerts fire, waits until Prometheus says so, removes the
-fault, and waits until they have ended. NOT_HERE has the alerts that no case makes fire, with the reason.
+fault, and waits until they have ended. Where the runbook has the commands that end it, the case runs them from the page (cure). NOT_HERE
+has the alerts that no case makes fire, with the reason.
 
 `queries` runs only the queries of the dashboards against this Prometheus. Without arguments, everything runs; the queries come first,
 while nothing has happened to the installation. What it needs: scene.py, and Prometheus 2.42 or newer.
@@ -23,12 +24,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import urllib.parse
 import zoneinfo
 
 sys.dont_write_bytecode = True
+from runbooks import FOLDER, allow_exit_codes  # noqa: E402
 from scene import (  # noqa: E402
     API,
     DEPLOY,
@@ -182,6 +185,21 @@ class World:
     def produce(self, topic, text, *options):
         self.kafka.ask("kafka-console-producer.sh", "--topic", self.topic(topic), *options, input=text)
 
+    def cure(self, page):
+        """Runs the commands below "Cure" of a runbook, as an operator does."""
+        text = (FOLDER / f"{page}.md").read_text(encoding="utf-8")
+        section = text.partition("\n## Cure\n")[2].partition("\n## ")[0]
+        blocks = [textwrap.dedent(block) for block in re.findall(r"^ *```sh\n(.*?)^ *```", section, re.M | re.S)]
+        if not blocks:
+            raise Failure(f"{page}.md has no commands below Cure")
+        for block in blocks:
+            command = ["bash", "-euo", "pipefail", "-c", self.scene.here(allow_exit_codes(block))]
+            run = subprocess.run(
+                command, env=self.scene.environment, cwd=self.scene.root, capture_output=True, text=True, timeout=180, check=False
+            )
+            if run.returncode != 0:
+                raise Failure(f"{page}.md: the cure ended with {run.returncode}:\n{block}{run.stdout}{run.stderr}")
+
     def repair(self):
         """What a case that has failed may have left behind."""
         for cure in (
@@ -244,9 +262,10 @@ def every_process_of_a_role_is_down(world):
 
 @case("PerennialDown ticket")
 def one_process_is_down(world):
-    world.scene.stop("entitlements@2")
+    # The one that the page starts.
+    world.scene.stop("entitlements@1")
     yield
-    world.scene.start("entitlements@2")
+    world.cure("perennial-down")
 
 
 @case("PerennialNotReady page", "PerennialNotReady ticket")
@@ -319,7 +338,7 @@ def kafka_refuses_large_records(world):
     world.kafka.ask("kafka-configs.sh", *topic, "--add-config", "max.message.bytes=200")
     with Repeated(lambda: world.scene.post(world.past[-5:]), 0.5):
         yield
-    world.scene.perennial("topics", "apply")
+    world.cure("perennial-ingest-unanswered")
 
 
 @case("PerennialNotificationsLate ticket")
@@ -361,7 +380,7 @@ def the_certificate_is_damaged(world):
 def notifications_of_sandbox_are_missing(world):
     world.kafka.ask("kafka-topics.sh", "--delete", "--topic", "appstore.sandbox.notifications")
     yield
-    world.scene.perennial("topics", "apply")
+    world.cure("perennial-clock-stopped")
 
 
 @case("PerennialFlood ticket")
@@ -516,7 +535,7 @@ def kafka_refuses_a_dead_letter(world):
     world.kafka.ask("kafka-configs.sh", *topic, "--add-config", "cleanup.policy=compact")
     world.produce("notifications", "{\n")
     yield
-    world.scene.perennial("topics", "apply")
+    world.cure("perennial-aborts-repeat")
 
 
 @case("PerennialStoresWiped ticket")

@@ -5,8 +5,9 @@ A command is a block ```sh of a page in docs/operate/runbooks. Each page has one
 stay from block to block. A block has 180 s. A line `<!-- not run: REASON -->` before a block says why it cannot run here; at most one
 command in ten may have such a line. A comment `# exit code N: ...` behind a command allows that exit code as well.
 
-Pages about alerts run on a healthy installation. What a page about an operation needs beside it, is in PAGES: what happened before the
-page begins, and what happens where the page has a command that does not run here.
+Pages about alerts run on a healthy installation; alerts.py runs the cures of some of them after a real fault. What a page about an
+operation needs beside it, is in PAGES: what happened before the page begins, and what happens where the page has a command that does not
+run here.
 
 PAGE is the name of a file, such as upgrade. Without one, all pages run. What it needs: scene.py.
 """
