@@ -20,7 +20,7 @@ final class BusinessGauges: ServicePart {
         metrics: Metrics
     ) {
         name = "business-\(shelf.names.environment.rawValue)"
-        thread = ThreadPart(name) { stop in
+        thread = ThreadPart(name, isAlone: true) { stop in
             var board = BusinessBoard(metrics, shelf.names.environment, products)
             repeat {
                 board.show(shelf, at: time.elapsed(), now: time.now(), dayOf: dayOf)
@@ -30,6 +30,7 @@ final class BusinessGauges: ServicePart {
     }
 
     func start(failed: @escaping @Sendable (any Error) -> Void) throws { try thread.start(failed: failed) }
+    func stopIsNear() { thread.stopIsNear() }
     func stop(by deadline: Deadline) throws { try thread.stop(by: deadline) }
 }
 

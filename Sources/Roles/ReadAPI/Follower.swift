@@ -20,24 +20,33 @@ final class Follower: ServicePart {
 
     let name: String
     private let thread: ThreadPart
+    /// Nobody reads the copies any more.
+    private let mayClose = Latch()
 
     init(
         _ configuration: Configuration, _ shelf: Shelf, log: any RecordLog, stores: any PartitionStores,
         time: ReadAPITime, metrics: ShelfMetrics, logger: Logger
     ) {
         name = "api-\(shelf.names.environment.rawValue)"
-        thread = ThreadPart(name) { stop in
+        // Each part may have a question to Kafka that nobody answers: the parts wait for these questions together.
+        thread = ThreadPart(name, isAlone: true) { [mayClose] stop in
             let following = Following(
                 configuration, shelf, log: log, stores: stores, time: time, metrics: metrics, logger: logger)
             while !stop.isOpen {
                 if !following.step() { stop.wait(for: configuration.faultPause) }
             }
+            mayClose.wait()
             following.close()
         }
     }
 
     func start(failed: @escaping @Sendable (any Error) -> Void) throws { try thread.start(failed: failed) }
-    func stop(by deadline: Deadline) throws { try thread.stop(by: deadline) }
+    func stopIsNear() { thread.stopIsNear() }
+
+    func stop(by deadline: Deadline) throws {
+        mayClose.open()
+        try thread.stop(by: deadline)
+    }
 }
 
 extension Readiness {

@@ -15,7 +15,7 @@ final class WorkerWatchPart: ServicePart {
 
     init(_ names: Names, partitions: Int32, log: any RecordLog, time: ReadAPITime, pace: WorkerPace, logger: Logger) {
         name = "api-watch-\(names.environment.rawValue)"
-        thread = ThreadPart(name) { stop in
+        thread = ThreadPart(name, isAlone: true) { stop in
             let watch = WorkerWatch(names, partitions: partitions, log: log, time: time, pace: pace, logger: logger)
             while !stop.isOpen {
                 watch.look()
@@ -26,6 +26,7 @@ final class WorkerWatchPart: ServicePart {
     }
 
     func start(failed: @escaping @Sendable (any Error) -> Void) throws { try thread.start(failed: failed) }
+    func stopIsNear() { thread.stopIsNear() }
     func stop(by deadline: Deadline) throws { try thread.stop(by: deadline) }
 }
 
