@@ -80,7 +80,7 @@ deploy-test: $(if $(PERENNIAL),,release) ## runs all runbooks on a whole install
 	@[ -n "$$KAFKA_HOME" ] || { echo "make deploy-test: set KAFKA_HOME to an unpacked Kafka 3.9 or later" >&2; exit 2; }
 	@failed=0; deploy/tests/runbooks.py || failed=1; deploy/tests/alerts.py || failed=1; exit $$failed
 
-install-test: setup ## runs the steps of the Dockerfile and installs the package in clean systems of Debian 12 and 13; needs root; SUITE=trixie
+install-test: ## runs the steps of the Dockerfile and installs the package in clean systems of Debian 12 and 13; needs root; SUITE=trixie
 	@failed=0; for suite in $(or $(SUITE),bookworm trixie); do deploy/tests/install.sh "$$suite" || failed=1; done; exit $$failed
 
 lint: setup ## checks the format of all Swift files

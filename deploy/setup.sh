@@ -84,7 +84,9 @@ fi
 
 check_swift
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    pkg-config --exists rdkafka rocksdb libmicrohttpd openssl simdjson 2>/dev/null && exit 0
+    # mimalloc has no file for pkg-config.
+    pkg-config --exists rdkafka rocksdb libmicrohttpd openssl simdjson 2>/dev/null &&
+        ldconfig -p | grep -q 'libmimalloc\.so ' && exit 0
     fail "this system has no apt-get. Install the packages of $list with the system's own package manager:" \
         "librdkafka, RocksDB, libmicrohttpd, OpenSSL, simdjson and mimalloc with their headers, pkg-config, openssl, curl, promtool."
 fi

@@ -20,7 +20,7 @@ final class Follower: ServicePart {
 
     let name: String
     private let thread: ThreadPart
-    /// Nobody reads the copies any more.
+    /// The parts that read the copies have been stopped, or their time is over.
     private let mayClose = Latch()
 
     init(
