@@ -100,7 +100,12 @@ private struct Prometheus {
             port = process.standardError.firstMatch(of: #/msg="Listening on" address=127\.0\.0\.1:([0-9]+)/#)?.1
             return port != nil
         }
-        return Prometheus(process: process, port: try #require(port))
+        let server = Prometheus(process: process, port: try #require(port))
+        // Prometheus listens before it has read its data, and answers every question with 503 until then.
+        try await waitUntil("Prometheus is ready", within: patience) {
+            try await server.get("/-/ready", []).code == 0
+        }
+        return server
     }
 
     /// The value of the only series in the answer; nil if there is none.
@@ -119,11 +124,14 @@ private struct Prometheus {
     }
 
     private func ask(_ path: String, _ arguments: [String]) async throws -> JSONValue? {
-        let answer = try await run(
-            "curl",
-            ["--silent", "--fail", "--max-time", "30"] + arguments + ["http://127.0.0.1:\(port)/api/v1/\(path)"])
+        let answer = try await get("/api/v1/\(path)", arguments)
         try #require(answer.code == 0, "\(path): \(answer.words)")
         return try JSONValue.read(Array(answer.standardOutput.utf8))["data"]
+    }
+
+    private func get(_ path: String, _ arguments: [String]) async throws -> ProgramResult {
+        try await run(
+            "curl", ["--silent", "--fail", "--max-time", "30"] + arguments + ["http://127.0.0.1:\(port)\(path)"])
     }
 
     func stop() async throws {
