@@ -110,9 +110,9 @@ public final class Producer {
     public func close(by deadline: Deadline) -> Bool {
         guard !isClosed else { return true }
         isClosed = true
-        // Purging and destroying take milliseconds. If the flush used up all the time, the client would be leaked
-        // whenever a broker is down.
-        let reserve = min(.seconds(1), deadline.remaining / 2)
+        // If the flush used up all the time, the client would be leaked whenever a broker is down. Purging and destroying
+        // take milliseconds, and now and then one second: librdkafka's thread of a broker may sleep that long.
+        let reserve = min(.seconds(2), deadline.remaining / 2)
         do {
             try core.flush(by: Deadline(after: deadline.remaining - reserve))
         } catch {
