@@ -43,14 +43,13 @@ extension Failure {
 
 extension Timeline {
     /// Whether the payment for the period after this row is known to have failed; the next row may be the only proof.
-    func hasFailure(_ place: Int) -> Bool {
+    @inline(__always) func hasFailure(_ place: Int) -> Bool {
         if rows[place].hasFailed { return true }
         return place + 1 < rows.count && rows[place + 1].provesFailure(of: rows[place])
     }
 
-    /// nil if no failure is known.
-    func failure(_ place: Int) -> Failure? {
-        guard hasFailure(place) else { return nil }
+    /// Of a row whose payment is known to have failed.
+    func failure(_ place: Int) -> Failure {
         let row = rows[place]
         let next = next(after: place)
         let due = row.expires

@@ -49,7 +49,11 @@ extension Timeline {
         }
     }
 
-    private func kind(ofEntry place: Int, hadAccess: Bool, _ originalTransactionId: PurchaseId) -> Entry.Kind {
+    // Inlined: a call would copy all of the timeline for each row.
+
+    @inline(__always) private func kind(
+        ofEntry place: Int, hadAccess: Bool, _ originalTransactionId: PurchaseId
+    ) -> Entry.Kind {
         guard place > 0 else {
             let transaction = rows[place].transaction
             let isNew =
@@ -66,7 +70,7 @@ extension Timeline {
         return rows[place].isRenewal ? .renewed : .switched
     }
 
-    private func mrr(_ place: Int, _ kind: Entry.Kind, hadAccess: Bool) -> Int64 {
+    @inline(__always) private func mrr(_ place: Int, _ kind: Entry.Kind, hadAccess: Bool) -> Int64 {
         guard !rows[place].isFree, let price = rows[place].transaction.price else { return 0 }
         if rows[place].isCommitment { return min(price, limitMRR) }
         var from = rows[place].transaction.purchaseDate

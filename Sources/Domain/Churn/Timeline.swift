@@ -79,7 +79,8 @@ struct Timeline: ~Copyable {
         keepPurchased()
         sortRows()
         setNeighbours()
-        for place in rows.indices { failures.append(failure(place)) }
+        // Few rows have one.
+        for place in rows.indices { failures.append(hasFailure(place) ? failure(place) : nil) }
         for place in rows.indices { visit(place) }
     }
 
@@ -229,7 +230,7 @@ private struct Judge {
     private let isFollowedByRenewal: Bool
     private let isReplaced: Bool
 
-    init(_ timeline: borrowing Timeline, _ place: Int) {
+    @inline(__always) init(_ timeline: borrowing Timeline, _ place: Int) {
         row = timeline.rows[place]
         let next = timeline.next(after: place)
         failure = timeline.failures[place]
@@ -241,7 +242,7 @@ private struct Judge {
     func counts(_ refund: Refund) -> Bool { !isReplaced && refund.date < failure?.grace ?? row.expires }
 
     /// The first condition that is true.
-    func state(at instant: Int64, of timeline: borrowing Timeline) -> State {
+    @inline(__always) func state(at instant: Int64, of timeline: borrowing Timeline) -> State {
         let had: State = row.isFree ? .free : .paid
         for number in row.refunds where counts(timeline.refunds[number]) && timeline.refunds[number].holds(at: instant)
         {
