@@ -43,8 +43,10 @@ struct Contribution: ~Copyable {
     /// Reads up to the end. The bytes must stay where they are as long as this is used.
     /// - Parameter parts: how many there are.
     /// - Returns: false: the bytes are invalid.
-    mutating func read(_ reader: inout KeptReader, parts partCount: Int) -> Bool {
+    mutating func read(_ kept: inout KeptReader, parts partCount: Int) -> Bool {
         removeAll()
+        // A reader of its own, so that its place stays in a register.
+        var reader = kept
         start = Int32(truncatingIfNeeded: reader.place)
         let days = CivilDay.first.number...CivilDay.last.number
         var last: Int64 = 0
@@ -70,6 +72,7 @@ struct Contribution: ~Copyable {
                 Group(cell: cell, from: from, body: body, to: Int32(truncatingIfNeeded: reader.place)))
             last = day
         }
+        kept = reader
         self.reader = reader
         return reader.isValid
     }
@@ -113,8 +116,10 @@ struct Contribution: ~Copyable {
     /// Makes values of the groups of these cells.
     private mutating func open(_ differences: borrowing Scratch<Posting>) {
         opened.removeAll()
+        guard !differences.isEmpty else { return }
+        let first = differences[0].cell
         var place = 0
-        for number in groups.indices {
+        for number in groups.values.firstPlace(where: { !($0.cell < first) })..<groups.count {
             while place < differences.count, differences[place].cell < groups[number].cell { place += 1 }
             if place == differences.count { break }
             if differences[place].cell == groups[number].cell, !groups[number].isOpen {

@@ -138,9 +138,7 @@ extension Facts {
         let count = reader.count()
         guard reader.isValid, count <= Self.limit else { return false }
         kept.noticesFrom = Int32(truncatingIfNeeded: reader.place)
-        let old = count < Self.long ? 0 : count - Self.readAtOnce
-        for _ in 0..<old { guard lookThrough(&reader) else { return false } }
-        for _ in old..<count { guard readNotice(&reader) else { return false } }
+        guard readNotices(count, unread: count < Self.long ? 0 : count - Self.readAtOnce, &reader) else { return false }
         kept.reader = reader
         return true
     }
@@ -153,7 +151,7 @@ extension Facts {
         swap(&notices, &newest)
         notices.removeAll()
         var reader = kept.reader.again(from: kept.noticesFrom)
-        for _ in 0..<count where !readNotice(&reader) { preconditionFailure("it could be read before") }
+        guard readNotices(count, unread: 0, &reader) else { preconditionFailure("they could be read before") }
         for place in newest.indices { notices.append(newest[place]) }
         moveNews(by: count)
     }
@@ -184,26 +182,36 @@ extension Facts {
         var flags: Flags
     }
 
-    /// Appends one notice.
+    /// The oldest of them are only looked through.
     /// - Returns: false: the bytes are invalid.
-    private mutating func readNotice(_ reader: inout KeptReader) -> Bool {
-        let from = Int32(truncatingIfNeeded: reader.place)
-        let before = notices.isEmpty ? unread.last : notices[notices.count - 1].key
-        guard let start = readStart(&reader, after: before) else { return false }
-        var notice = Notice(
-            signedDate: start.key.signedDate, id: start.key.id, type: start.type, subtype: start.subtype)
-        if start.flags.contains(.transaction) {
-            notice.transaction = readTransaction(&reader, start.flags, start.key.signedDate)
-        }
-        if start.flags.contains(.info) { notice.info = readInfo(&reader, start.flags, start.key.signedDate) }
-        guard reader.isValid else { return false }
-        notice.kept = Notice.Kept(from: from, body: start.body, to: Int32(truncatingIfNeeded: reader.place))
-        notices.append(notice)
+    private mutating func readNotices(_ count: Int, unread old: Int, _ kept: inout KeptReader) -> Bool {
+        // A reader of its own, so that its place stays in a register.
+        var reader = kept
+        for _ in 0..<old { guard lookThrough(&reader) else { return false } }
+        for _ in old..<count { guard readNotice(&reader) else { return false } }
+        kept = reader
         return true
     }
 
+    /// Appends one notice. It is written where it stays: copying it takes as long as reading some of its members.
+    /// - Returns: false: the bytes are invalid.
+    @inline(__always) private mutating func readNotice(_ reader: inout KeptReader) -> Bool {
+        let from = Int32(truncatingIfNeeded: reader.place)
+        let before = notices.isEmpty ? unread.last : notices[notices.count - 1].key
+        guard let start = readStart(&reader, after: before) else { return false }
+        let notice = notices.appendUnwritten()
+        notice.pointee = Notice(
+            signedDate: start.key.signedDate, id: start.key.id, type: start.type, subtype: start.subtype)
+        if start.flags.contains(.transaction) {
+            notice.pointee.transaction = readTransaction(&reader, start.flags, start.key.signedDate)
+        }
+        if start.flags.contains(.info) { notice.pointee.info = readInfo(&reader, start.flags, start.key.signedDate) }
+        notice.pointee.kept = Notice.Kept(from: from, body: start.body, to: Int32(truncatingIfNeeded: reader.place))
+        return reader.isValid
+    }
+
     /// Checks one notice like any other, but keeps only what `unread` says of it.
-    private mutating func lookThrough(_ reader: inout KeptReader) -> Bool {
+    @inline(__always) private mutating func lookThrough(_ reader: inout KeptReader) -> Bool {
         guard let start = readStart(&reader, after: unread.last) else { return false }
         if start.flags.contains(.transaction) {
             unread.add(readTransaction(&reader, start.flags, start.key.signedDate))
