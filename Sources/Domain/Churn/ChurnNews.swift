@@ -13,7 +13,7 @@ public struct ChurnNews {
     public let hasUnusableTransaction: Bool
 
     /// Without the numbers of its texts.
-    let notice: Notice
+    private(set) var notice: Notice
     // Texts of the transaction.
     var bundle: TextPlace?
     var product: TextPlace?
@@ -42,38 +42,40 @@ public struct ChurnNews {
     /// - Parameter record: the document that `news` was read from.
     public init?(_ news: NoticeNews, of record: borrowing JSONDocument) {
         guard let signedDate = news.signedDate else { return nil }
-        var notice = Notice(
+        notice = Notice(
             signedDate: signedDate, id: NoticeId(news, record), type: NoticeType(news.type),
             subtype: NoticeSubtype(news.subtype))
-        notice.transaction = news.transaction.flatMap(Self.transaction)
-        notice.info = news.renewal.map(Self.info)
-        self.notice = notice
-        hasUnusableTransaction =
-            news.hasUnusableTransaction || news.transaction != nil && notice.transaction == nil
-        if let transaction = notice.transaction, let told = news.transaction {
-            bundle = told.bundleId.usable
-            product = told.productId.usable
-            if transaction.isRenewing {
-                plan = told.billingPlan.usable ?? TextPlace(AppleWord.billedUpfront)
-                isCommitment = told.billingPlan?.isWord(AppleWord.monthly) ?? false
+        let isUsable = news.hasTransaction && news.transaction.id.isUsable
+        hasUnusableTransaction = news.hasUnusableTransaction || news.hasTransaction && !isUsable
+        if isUsable {
+            let purchase = PurchaseId(news.transaction.id)
+            let isRenewing = Self.isRenewing(news.transaction)
+            notice.transaction = Self.transaction(news.transaction, .number(purchase.number), isRenewing: isRenewing)
+            id = purchase.text
+            bundle = news.transaction.bundleId.usable
+            product = news.transaction.productId.usable
+            if isRenewing {
+                plan = news.transaction.billingPlan.usable ?? TextPlace(AppleWord.billedUpfront)
+                isCommitment = news.transaction.billingPlan?.isWord(AppleWord.monthly) ?? false
             }
-            storefront = told.storefront.usable
-            currency = told.currency.usable
-            id = PurchaseId(told.id).text
+            storefront = news.transaction.storefront.usable
+            currency = news.transaction.currency.usable
         }
-        if let told = news.renewal {
-            nextProduct = told.autoRenewProductId.usable
-            nextPlan = told.renewalBillingPlan.usable
-            nextCommitmentProduct = told.commitmentProductId.usable
-            nextCommitmentPlan = told.commitmentBillingPlan.usable
+        if news.hasRenewal {
+            notice.info = Self.info(news.renewal)
+            nextProduct = news.renewal.autoRenewProductId.usable
+            nextPlan = news.renewal.renewalBillingPlan.usable
+            nextCommitmentProduct = news.renewal.commitmentProductId.usable
+            nextCommitmentPlan = news.renewal.commitmentBillingPlan.usable
         }
     }
 
-    /// nil: it cannot be used.
-    private static func transaction(_ told: NoticeNews.Transaction) -> Transaction? {
-        guard told.id.isUsable else { return nil }
-        var transaction = Transaction(
-            id: .number(PurchaseId(told.id).number), version: told.version, purchaseDate: told.purchaseDate)
+    // What is told is large, and is read where it is: so these are inlined.
+
+    @inline(__always) private static func transaction(
+        _ told: NoticeNews.Transaction, _ id: RowId, isRenewing: Bool
+    ) -> Transaction {
+        var transaction = Transaction(id: id, version: told.version, purchaseDate: told.purchaseDate)
         transaction.originalPurchaseDate = told.originalPurchaseDate
         transaction.expiresDate = told.expiresDate
         transaction.revocationDate = told.revocationDate
@@ -89,12 +91,12 @@ public struct ChurnNews {
         transaction.isUpgraded = told.isUpgraded
         transaction.isFreeTrial = told.offerDiscount?.isWord(AppleWord.freeTrial) ?? false
         transaction.isPurchased = told.isPurchased
-        transaction.isRenewing = isRenewing(told)
+        transaction.isRenewing = isRenewing
         transaction.continuesAnother = told.previousOriginalTransactionId.usable != nil
         return transaction
     }
 
-    private static func isRenewing(_ told: NoticeNews.Transaction) -> Bool {
+    @inline(__always) private static func isRenewing(_ told: NoticeNews.Transaction) -> Bool {
         guard let type = told.type else { return told.expiresDate != nil }
         if type.isWord(AppleWord.autoRenewable) { return true }
         let isOneTime =
@@ -103,7 +105,7 @@ public struct ChurnNews {
         return !isOneTime && told.expiresDate != nil
     }
 
-    private static func info(_ told: NoticeNews.Renewal) -> Info {
+    @inline(__always) private static func info(_ told: NoticeNews.Renewal) -> Info {
         var info = Info(version: told.row.version)
         info.autoRenewStatus = told.row.autoRenewStatus
         info.expirationIntent = told.row.expirationIntent

@@ -34,7 +34,7 @@ public struct SubscriptionTeller: ~Copyable {
     private let reader = NoticeReader()
     private var course: Course
     /// The news of the notification read last.
-    public private(set) var news: NoticeNews?
+    public private(set) var news = NoticeNews()
 
     /// The sequence of the last value that was written; 0: none was written.
     private var sequence: Int64 = 0
@@ -70,7 +70,7 @@ public struct SubscriptionTeller: ~Copyable {
     // MARK: Steps
 
     /// Reads the value of a record of `notifications`, which stays in the document until outputs are made.
-    public mutating func read(_ document: borrowing JSONDocument) { news = reader.read(document) }
+    public mutating func read(_ document: borrowing JSONDocument) { reader.read(document, into: &news) }
 
     /// Loads the kept state of the subscription; nil: no state. Keep the bytes in place until all outputs are made.
     ///
@@ -98,7 +98,7 @@ public struct SubscriptionTeller: ~Copyable {
     }
 
     /// - Returns: false: nothing is new.
-    public mutating func mergeNews() -> Bool { news != nil && course.history.merge(news!) }
+    public mutating func mergeNews() -> Bool { course.history.merge(news) }
 
     /// Computes everything that is to be written.
     /// - Parameters:
@@ -120,7 +120,7 @@ public struct SubscriptionTeller: ~Copyable {
             self.clock = clock
             let standing = course.standing(at: clock)
             let hash = writeValue(standing.answer, originalTransactionId, origin)
-            let signedDate = origin == nil ? nil : news?.signedDate
+            let signedDate = origin == nil ? nil : news.signedDate
             standing.addEvents(since: told, told: signedDate ?? clock, to: &events)
             before = told.map { ($0.state, $0.access) }
             after = (standing.answer.state, standing.answer.access)
@@ -137,7 +137,7 @@ public struct SubscriptionTeller: ~Copyable {
     /// Apple's status came with the newest renewal info, and is not the state that the history gives. To be asked after
     /// `tell`.
     public var disagreesWithStatus: Bool {
-        guard let news, let status = news.status, let signed = news.signedDate, let key = news.renewalKey,
+        guard let status = news.status, let signed = news.signedDate, let key = news.renewalKey,
             course.history.renewals.last?.key == key
         else { return false }
         return course.agrees(withStatus: status, at: signed) == false
@@ -191,10 +191,10 @@ public struct SubscriptionTeller: ~Copyable {
 
     /// Inlined: a call would pass a copy of everything here.
     @inline(__always) private func writeCause(_ origin: Origin?, to json: inout JSONWriter) {
-        guard let origin, news != nil else { return json.null() }
+        guard let origin else { return json.null() }
         Cause.write(
-            notificationUUID: news?.notificationUUID?.bytes, type: news?.type?.bytes, subtype: news?.subtype?.bytes,
-            signedDate: news?.signedDate, partition: origin.partition, offset: origin.offset, to: &json)
+            notificationUUID: news.notificationUUID?.bytes, type: news.type?.bytes, subtype: news.subtype?.bytes,
+            signedDate: news.signedDate, partition: origin.partition, offset: origin.offset, to: &json)
     }
 
     /// The value of one of `events`.

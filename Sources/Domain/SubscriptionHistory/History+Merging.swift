@@ -6,8 +6,8 @@ extension History {
     /// - Returns: whether anything was new.
     public mutating func merge(_ news: NoticeNews) -> Bool {
         var isNew = false
-        if news.hasTransaction, add(purchase(news.transactionMembers, news)) { isNew = true }
-        if news.hasRenewal, add(row(of: news.renewalMembers)) { isNew = true }
+        if news.hasTransaction, add(purchase(news.transaction, news)) { isNew = true }
+        if news.hasRenewal, add(row(of: news.renewal)) { isNew = true }
         if news.introOfferUsed, !introOfferUsed { isNew = true }
         introOfferUsed = introOfferUsed || news.introOfferUsed
         return isNew

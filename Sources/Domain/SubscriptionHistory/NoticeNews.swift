@@ -58,21 +58,22 @@ public struct NoticeNews {
     /// The record has a transaction that cannot be used: without an id or a purchase date, or a renewing one without an
     /// end. This is counted, because Apple does not send such transactions.
     public fileprivate(set) var hasUnusableTransaction = false
-    public var transaction: Transaction? { hasTransaction ? transactionMembers : nil }
-    public var renewal: Renewal? { hasRenewal ? renewalMembers : nil }
+    /// `transaction` can be used.
+    public fileprivate(set) var hasTransaction = false
+    /// `renewal` can be used.
+    public fileprivate(set) var hasRenewal = false
     // Both are written and used where they are: copying one takes as long as reading some of its members.
-    fileprivate(set) var transactionMembers = Transaction()
-    fileprivate(set) var renewalMembers = Renewal()
-    fileprivate(set) var hasTransaction = false
-    fileprivate(set) var hasRenewal = false
+    public fileprivate(set) var transaction = Transaction()
+    public fileprivate(set) var renewal = Renewal()
     var introOfferUsed = false
 
-    fileprivate init() {}
+    /// Of no record: it says nothing.
+    public init() {}
 
     /// It says nothing about a subscription.
     public var isEmpty: Bool { !hasTransaction && !hasRenewal && !introOfferUsed }
     /// nil: it has no renewal info.
-    public var renewalKey: RenewalRow.Key? { hasRenewal ? renewalMembers.row.key : nil }
+    public var renewalKey: RenewalRow.Key? { hasRenewal ? renewal.row.key : nil }
     var isExpired: Bool { type?.isWord(AppleWord.expired) ?? false }
 }
 
@@ -90,6 +91,13 @@ public struct NoticeReader: ~Copyable {
     /// - Parameter record: the document with the record's value, which must stay as long as the news are used.
     public func read(_ record: borrowing JSONDocument) -> NoticeNews {
         var news = NoticeNews()
+        read(record, into: &news)
+        return news
+    }
+
+    /// The same where the news of another record were.
+    public func read(_ record: borrowing JSONDocument, into news: inout NoticeNews) {
+        news = NoticeNews()
         var transaction: JSONDocument.Value?
         var renewal: JSONDocument.Value?
         record.forEachMember(of: record.root) { name, value in
@@ -105,18 +113,16 @@ public struct NoticeReader: ~Copyable {
             }
         }
         if let renewal, record.kind(of: renewal) == .object {
-            news.hasRenewal = readRenewal(renewal, of: record, told: news.signedDate, into: &news.renewalMembers)
-            news.renewalMembers.row.status = news.status ?? 0
+            news.hasRenewal = readRenewal(renewal, of: record, told: news.signedDate, into: &news.renewal)
+            news.renewal.row.status = news.status ?? 0
         }
         if let transaction, record.kind(of: transaction) == .object {
-            let reading = readTransaction(
-                transaction, of: record, told: news.signedDate, into: &news.transactionMembers)
+            let reading = readTransaction(transaction, of: record, told: news.signedDate, into: &news.transaction)
             news.hasTransaction = reading == .usable
             news.hasUnusableTransaction = reading == .unusable
             news.introOfferUsed =
-                reading != .absent && news.transactionMembers.offerType == OfferType.introductory
+                reading != .absent && news.transaction.offerType == OfferType.introductory
         }
-        return news
     }
 
     private enum Reading { case absent, unusable, usable }

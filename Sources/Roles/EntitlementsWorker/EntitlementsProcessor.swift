@@ -60,9 +60,9 @@ public final class EntitlementsProcessor: Processor {
             throw ProcessFailure("json", "the value of a notification must be an object")
         }
         teller.read(json)
-        if teller.news?.hasUnusableTransaction ?? false { metrics.unusable.add() }
+        if teller.news.hasUnusableTransaction { metrics.unusable.add() }
         // Many notifications are not about a subscription: tests, summaries, tokens of external purchases.
-        guard let news = teller.news, !news.isEmpty else { return }
+        if teller.news.isEmpty { return }
 
         let place = try turn.state(key)
         let origin = SubscriptionTeller.Origin(partition: record.partition, offset: record.offset)

@@ -91,8 +91,8 @@ struct Pair: ~Copyable {
     private mutating func hearNow(_ value: [UInt8], at clock: Int64) -> FormerOutcome {
         guard (try? json.read(value.span)) != nil, json.kind(of: json.root) == .object else { return .notJSON }
         teller.read(json)
-        let isUnusable = teller.news?.hasUnusableTransaction ?? false
-        guard let news = teller.news, !news.isEmpty else { return .nothing(isUnusable: isUnusable) }
+        let isUnusable = teller.news.hasUnusableTransaction
+        if teller.news.isEmpty { return .nothing(isUnusable: isUnusable) }
         return withKept { pair in
             guard pair.teller.mergeNews() else { return .nothingNew(isUnusable: isUnusable) }
             let origin = SubscriptionTeller.Origin(partition: 7, offset: pair.offset)
