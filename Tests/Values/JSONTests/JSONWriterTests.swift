@@ -139,6 +139,15 @@ private func text(_ write: (inout JSONWriter) -> Void) -> String {
         #expect(text { $0.integer(UInt64.max) } == "18446744073709551615")
     }
 
+    /// Short texts are copied as two words, which have other sizes for other lengths.
+    @Test func `copies a text of any length`() {
+        for length in 0...80 {
+            // Other bytes for each length: memory may still have those of the last one.
+            let bytes = (0..<length).map { UInt8(ascii: "#") + UInt8((5 * length + $0) % 57) }
+            #expect(text { $0.string(utf8: bytes) } == "\"" + String(decoding: bytes, as: UTF8.self) + "\"")
+        }
+    }
+
     @Test func `writes every character so that another reader gets it back`() throws {
         let all = String(String.UnicodeScalarView((0...0x2ff).map { Unicode.Scalar($0)! }))
         var writer = JSONWriter()
