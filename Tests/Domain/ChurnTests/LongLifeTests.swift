@@ -194,6 +194,29 @@ private struct Both {
         #expect(both.tails > 0)
     }
 
+    /// Then the notices that are read at first are not enough: the rest is read, and what is new is behind it.
+    @Test func `is counted by its tail when much has happened in its last period`() throws {
+        let start = instant(1, 1, year: 2025)
+        func week(_ number: Int64) -> [String: Any] {
+            row("\(100 + number)", start + 7 * number * day, start + 7 * (number + 1) * day)
+        }
+        var story = WrittenStory()
+        story.begins(week(0))
+        for number in 1..<40 as Range<Int64> { story.renews(week(number)) }
+        let quiet = story.words.count
+        let last = start + 7 * 39 * day
+        for number in 1...10 as ClosedRange<Int64> {
+            story.turnsOff(week(39), at: last + 2 * number * hour)
+            story.turnsOn(week(39), at: last + (2 * number + 1) * hour)
+        }
+        story.renews(week(40), at: last + 7 * day - hour)
+        var both = Both()
+        for (place, word) in story.words.enumerated() {
+            #expect(try both.hear(word))
+            #expect(both.last?.isTail ?? false || place < quiet, "\(place)")
+        }
+    }
+
     /// Days of another zone are not those that were counted, so the tail alone cannot be subtracted.
     @Test(arguments: 1...20)
     func `is counted as a whole when its days have changed`(_ left: Int) throws {
