@@ -187,15 +187,16 @@ extension Facts {
     private mutating func readNotices(_ count: Int, unread old: Int, _ kept: inout KeptReader) -> Bool {
         // A reader of its own, so that its place stays in a register.
         var reader = kept
-        for _ in 0..<old { guard lookThrough(&reader) else { return false } }
-        for _ in old..<count { guard readNotice(&reader) else { return false } }
+        let tables = KeptTables(texts: texts.all, parts: parts.count)
+        for _ in 0..<old { guard lookThrough(&reader, tables) else { return false } }
+        for _ in old..<count { guard readNotice(&reader, tables) else { return false } }
         kept = reader
         return true
     }
 
     /// Appends one notice. It is written where it stays: copying it takes as long as reading some of its members.
     /// - Returns: false: the bytes are invalid.
-    @inline(__always) private mutating func readNotice(_ reader: inout KeptReader) -> Bool {
+    @inline(__always) private mutating func readNotice(_ reader: inout KeptReader, _ tables: KeptTables) -> Bool {
         let from = Int32(truncatingIfNeeded: reader.place)
         let before = notices.isEmpty ? unread.last : notices[notices.count - 1].key
         guard let start = readStart(&reader, after: before) else { return false }
@@ -203,20 +204,22 @@ extension Facts {
         notice.pointee = Notice(
             signedDate: start.key.signedDate, id: start.key.id, type: start.type, subtype: start.subtype)
         if start.flags.contains(.transaction) {
-            notice.pointee.transaction = readTransaction(&reader, start.flags, start.key.signedDate)
+            notice.pointee.transaction = tables.readTransaction(&reader, start.flags, start.key.signedDate)
         }
-        if start.flags.contains(.info) { notice.pointee.info = readInfo(&reader, start.flags, start.key.signedDate) }
+        if start.flags.contains(.info) {
+            notice.pointee.info = tables.readInfo(&reader, start.flags, start.key.signedDate)
+        }
         notice.pointee.kept = Notice.Kept(from: from, body: start.body, to: Int32(truncatingIfNeeded: reader.place))
         return reader.isValid
     }
 
     /// Checks one notice like any other, but keeps only what `unread` says of it.
-    @inline(__always) private mutating func lookThrough(_ reader: inout KeptReader) -> Bool {
+    @inline(__always) private mutating func lookThrough(_ reader: inout KeptReader, _ tables: KeptTables) -> Bool {
         guard let start = readStart(&reader, after: unread.last) else { return false }
         if start.flags.contains(.transaction) {
-            unread.add(readTransaction(&reader, start.flags, start.key.signedDate))
+            unread.add(tables.readTransaction(&reader, start.flags, start.key.signedDate))
         }
-        if start.flags.contains(.info) { _ = readInfo(&reader, start.flags, start.key.signedDate) }
+        if start.flags.contains(.info) { _ = tables.readInfo(&reader, start.flags, start.key.signedDate) }
         unread.count(start.key, to: Int32(truncatingIfNeeded: reader.place))
         return reader.isValid
     }
@@ -235,8 +238,15 @@ extension Facts {
         guard reader.isValid, flags.mayBeWritten else { return nil }
         return Start(type: type, subtype: subtype, key: key, body: body, flags: flags)
     }
+}
 
-    @inline(__always) private func readTransaction(
+/// What is needed to read the parts of a notice. If all facts were given to the functions below, the compiler would copy
+/// them for each notice.
+private struct KeptTables {
+    let texts: UnsafeBufferPointer<TextPlace>
+    let parts: Int
+
+    @inline(__always) func readTransaction(
         _ reader: inout KeptReader, _ flags: Flags, _ date: Int64
     ) -> Transaction {
         let id = readId(&reader, isNumber: flags.contains(.numericId))
@@ -244,7 +254,7 @@ extension Facts {
         let start = reader.signed(from: date)
         var transaction = Transaction(id: id, version: version, purchaseDate: start)
         let place = reader.unsigned()
-        if place >= UInt64(parts.count) { reader.refuse() }
+        if place >= UInt64(parts) { reader.refuse() }
         transaction.parts = Int32(truncatingIfNeeded: place)
         if flags.contains(.original) { transaction.originalPurchaseDate = reader.signed(from: start) }
         if flags.contains(.expires) { transaction.expiresDate = reader.signed(from: start) }
@@ -271,7 +281,7 @@ extension Facts {
         guard isNumber else {
             let number = text(&reader)
             // A number has one form.
-            if let id = texts[number], PurchaseId(id).text != nil { return .text(number.value) }
+            if !number.isNone, PurchaseId(texts[Int(number.value) - 1]).text != nil { return .text(number.value) }
             reader.refuse()
             return .text(0)
         }
@@ -280,7 +290,7 @@ extension Facts {
         return .number(number)
     }
 
-    @inline(__always) private func readInfo(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Info {
+    @inline(__always) func readInfo(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Info {
         var info = Info(version: Version(signedDate: reader.signed(from: date), hash: reader.fixed()))
         if flags.contains(.autoRenew) { info.autoRenewStatus = reader.signed() }
         if flags.contains(.intent) { info.expirationIntent = reader.signed() }
@@ -298,6 +308,13 @@ extension Facts {
             if info.commitmentProduct.isNone, info.commitmentPlan.isNone { reader.refuse() }
         }
         return info
+    }
+
+    @inline(__always) private func text(_ reader: inout KeptReader) -> TextNumber {
+        let number = reader.unsigned()
+        if number <= UInt64(texts.count) { return TextNumber(value: UInt32(number)) }
+        reader.refuse()
+        return .none
     }
 }
 

@@ -5,7 +5,7 @@ public struct TextNumber: BitwiseCopyable, Equatable {
     /// 0: no text. Otherwise counted from 1, in the order in which the texts were added.
     public let value: UInt32
 
-    @inlinable init(value: UInt32) { self.value = value }
+    @inlinable public init(value: UInt32) { self.value = value }
 
     @inlinable public static var none: TextNumber { TextNumber(value: 0) }
     @inlinable public var isNone: Bool { value == 0 }
@@ -48,6 +48,9 @@ public struct KnownTexts: ~Copyable {
             slot = (slot + 1) & mask
         }
     }
+
+    /// All of them, until one is added.
+    @inlinable public var all: UnsafeBufferPointer<TextPlace> { UnsafeBufferPointer(places.values) }
 
     @inlinable public subscript(number: TextNumber) -> TextPlace? {
         number.isNone ? nil : places[Int(number.value) - 1]
