@@ -1,6 +1,7 @@
 // The object behind the opaque pointer of librdkafka's callbacks.
 
 internal import CRDKafka
+internal import Log
 import Synchronization
 
 /// Something that a client reports outside of the answer to a call.
@@ -52,12 +53,22 @@ final class ClientContext {
     private let onDelivery: (DeliveryReport) -> Void
     /// Number of records that became `unconfirmed`. Used on the owner's thread.
     private(set) var unconfirmedCount = 0
+    /// Memory in which librdkafka may still read values of records. Used on the owner's thread; a client that is being
+    /// destroyed has no owner any more, and its context is released after it.
+    private var kept: [OutputMemory] = []
     var onRebalance: ((rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) -> Void)?
 
     init(events: @escaping ClientEventHandler, onDelivery: @escaping (DeliveryReport) -> Void = { _ in }) {
         self.events = events
         self.onDelivery = onDelivery
     }
+
+    /// Keeps the memory until `keepNothing`, or as long as the client exists.
+    func keep(_ memory: OutputMemory) {
+        if kept.last !== memory { kept.append(memory) }
+    }
+
+    func keepNothing() { kept.removeAll(keepingCapacity: true) }
 
     /// Called once per record: nothing is retained on the way from librdkafka to the owner's closure.
     func deliver(_ message: UnsafePointer<rd_kafka_message_t>) {

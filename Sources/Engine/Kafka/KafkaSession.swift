@@ -234,7 +234,7 @@ final class KafkaSession: LogSession {
         precondition(self.outputs.indices.contains(topic), "an output must use one of the session's topics")
         while true {
             do throws(KafkaFault) {
-                return try producer.send(outputs, index, to: self.outputs[topic], token: UInt(topic))
+                return try producer.send(outputs, index, to: self.outputs[topic], token: UInt(topic), lending: true)
             } catch {
                 switch (error.code, error.remedy) {
                 // This ends by itself: records that are not delivered within the transaction timeout fail, and with

@@ -38,15 +38,23 @@ struct ProducerCore: ~Copyable {
         let failure = withBytes(key) { key, keyCount in
             withBytes(value) { value, valueCount in
                 perennial_rdkafka_produce(
-                    handle.raw, raw, partition, key, keyCount, value, valueCount, headerList, timestamp ?? -1,
+                    handle.raw, raw, partition, key, keyCount, value, valueCount, true, headerList, timestamp ?? -1,
                     UnsafeMutableRawPointer(bitPattern: token))
             }
         }
         try answer(failure, headerList)
     }
 
-    /// The same for a record of a batch: librdkafka copies its headers from there, without an object in between.
-    func send(_ outputs: OutputBatch, _ index: Int, to topic: ProducerTopic, token: UInt) throws(KafkaFault) {
+    /// The same for a record of a batch: librdkafka copies key and headers from there, without an object in between.
+    ///
+    /// - Parameter lending: librdkafka does not copy the value either. It reads it in the batch's memory until it calls
+    ///   the delivery callback, which is what its documentation asks for. So the client's context keeps the memory from
+    ///   before the call on, until `takeBack` finds that every record is reported, or else until the client is gone:
+    ///   aborts, purges and fatal errors need no rules of their own.
+    func send(
+        _ outputs: OutputBatch, _ index: Int, to topic: ProducerTopic, token: UInt, lending: Bool = false
+    ) throws(KafkaFault) {
+        if lending { handle.context.keep(outputs.memory) }
         let record = outputs.records[index]
         var headers: OpaquePointer?
         outputs.forEachHeader(index) { name, value in
@@ -58,8 +66,8 @@ struct ProducerCore: ~Copyable {
         let raw = topics[topic.index]
         let failure = outputs.withRecord(index) { key, value in
             perennial_rdkafka_produce(
-                handle.raw, raw, record.partition, key.baseAddress, key.count, value.baseAddress, value.count, headers,
-                record.timestamp, UnsafeMutableRawPointer(bitPattern: token))
+                handle.raw, raw, record.partition, key.baseAddress, key.count, value.baseAddress, value.count, !lending,
+                headers, record.timestamp, UnsafeMutableRawPointer(bitPattern: token))
         }
         try answer(failure, headers)
     }
@@ -85,8 +93,14 @@ struct ProducerCore: ~Copyable {
             rd_kafka_flush(handle.raw, deadline.remaining.timeoutMilliseconds), "flush what was sent")
     }
 
-    /// Records without a delivery report yet.
+    /// Records without a delivery report yet, and reports whose callback has not been called yet.
     var outstanding: Int { Int(rd_kafka_outq_len(handle.raw)) }
+
+    /// Gives up the memory of records that were lent, if librdkafka reads none of it any more. Otherwise a later call
+    /// does.
+    func takeBack() {
+        if outstanding == 0 { handle.context.keepNothing() }
+    }
 
     /// Requests the topics' metadata, so that the first record does not wait up to a second for it, and returns the
     /// number of partitions of each.

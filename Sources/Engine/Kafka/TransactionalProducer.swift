@@ -200,10 +200,15 @@ public final class TransactionalProducer {
     }
 
     /// The same for a record of a batch.
-    func send(_ outputs: OutputBatch, _ index: Int, to topic: ProducerTopic, token: UInt) throws(KafkaFault) {
+    ///
+    /// - Parameter lending: the value is not copied, and the batch's memory is kept until the records of the whole
+    ///   transaction are reported: only for transactions of limited size.
+    func send(
+        _ outputs: OutputBatch, _ index: Int, to topic: ProducerTopic, token: UInt, lending: Bool = false
+    ) throws(KafkaFault) {
         precondition(state == .inTransaction, "records belong to a transaction")
         do throws(KafkaFault) {
-            try core.send(outputs, index, to: topic, token: token)
+            try core.send(outputs, index, to: topic, token: token, lending: lending)
         } catch {
             throw notTaken(error)
         }
@@ -311,6 +316,8 @@ public final class TransactionalProducer {
                 rd_kafka_abort_transaction(raw, timeout)
             }
         }
+        // What the flush had no time for was purged and reported.
+        core.takeBack()
         ended()
     }
 
@@ -325,6 +332,7 @@ public final class TransactionalProducer {
         while core.outstanding > 0 && !deadline.hasPassed {
             do { try core.flush(by: deadline) } catch  where error.code != .timedOut { throw error } catch {}
         }
+        core.takeBack()
     }
 
     // MARK: Suspicion

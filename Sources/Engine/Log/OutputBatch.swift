@@ -1,9 +1,25 @@
 // Records that will be appended to a log.
 
+/// The bytes of a batch's records. They stay at their addresses as long as somebody keeps this object.
+public final class OutputMemory {
+    let start: UnsafeMutableRawPointer
+    let capacity: Int
+
+    init(capacity: Int) {
+        self.capacity = capacity
+        start = .allocate(byteCount: capacity, alignment: 16)
+    }
+
+    deinit { start.deallocate() }
+}
+
 /// Records in the order in which they will be appended, as bytes in one buffer: once the buffer has grown, adding a
 /// record allocates nothing. The records of a failed step can be removed again.
 ///
 /// A record is added in parts: `begin`, its headers, then `end` with key and value. For use by one thread.
+///
+/// A log may read the records where they lie, also after `append` has returned: it keeps `memory` as long as it reads.
+/// The batch never writes over bytes that somebody else keeps. If it is emptied meanwhile, it continues in other memory.
 public final class OutputBatch {
     public struct Record {
         /// Index of one of the writer's topics.
@@ -26,22 +42,28 @@ public final class OutputBatch {
     // Unchecked: the checks at run time cost a fiftieth of a worker's whole loop. They would find a change of the batch
     // inside a closure that uses its bytes, which the rules of `withRecord` and `forEachHeader` forbid.
     @exclusivity(unchecked) public private(set) var records: [Record] = []
-    @exclusivity(unchecked) private var bytes: [UInt8] = []
+    /// Whoever keeps it can read the records of this moment at their addresses, whatever happens to the batch.
+    @exclusivity(unchecked) public private(set) var memory = OutputMemory(capacity: 1024)
+    /// Bytes of all records together, including their descriptions.
+    @exclusivity(unchecked) public private(set) var byteCount = 0
     @exclusivity(unchecked) private var open: Record?
+    /// Memory that a log kept when the batch was emptied. It is used again when nobody else keeps it any more: the first
+    /// access to new memory costs more than all else that happens to a record here.
+    private var lent: [OutputMemory] = []
+    /// A transaction of a worker has fewer pieces.
+    private static let mostLent = 16
 
     public init() {}
 
     public var count: Int { records.count }
     public var isEmpty: Bool { records.isEmpty }
-    /// Bytes of all records together, including their descriptions.
-    public var byteCount: Int { bytes.count }
 
     // MARK: Adding
 
     public func begin(topic: Int, partition: Int32, timestamp: Int64) {
         precondition(open == nil, "a record is already open")
         open = Record(
-            topic: Int32(topic), partition: partition, timestamp: timestamp, headers: bytes.count..<bytes.count)
+            topic: Int32(topic), partition: partition, timestamp: timestamp, headers: byteCount..<byteCount)
     }
 
     /// Names may repeat; the order is kept. A nil value is null.
@@ -60,13 +82,13 @@ public final class OutputBatch {
     /// Headers that many records share, encoded once.
     public func headers(_ encoded: EncodedHeaders) {
         precondition(open != nil, "begin a record before its headers")
-        bytes.append(contentsOf: encoded.bytes)
+        encoded.bytes.withUnsafeBytes { add($0) }
     }
 
     public func end(key: Span<UInt8>?, value: Span<UInt8>?) {
         guard var record = open else { preconditionFailure("begin a record before its end") }
         open = nil
-        record.headers = record.headers.lowerBound..<bytes.count
+        record.headers = record.headers.lowerBound..<byteCount
         record.key = keep(key)
         record.value = keep(value)
         records.append(record)
@@ -88,19 +110,19 @@ public final class OutputBatch {
 
     // MARK: Rolling back
 
-    public var mark: Mark { Mark(records: records.count, bytes: bytes.count) }
+    public var mark: Mark { Mark(records: records.count, bytes: byteCount) }
 
     /// Removes the records added since the mark, including an open one.
     public func rollBack(to mark: Mark) {
         open = nil
         records.removeLast(records.count - mark.records)
-        bytes.removeLast(bytes.count - mark.bytes)
+        cut(to: mark.bytes)
     }
 
     public func removeAll() {
         open = nil
         records.removeAll(keepingCapacity: true)
-        bytes.removeAll(keepingCapacity: true)
+        cut(to: 0)
     }
 
     // MARK: For logs; the closures must not change the batch
@@ -110,9 +132,7 @@ public final class OutputBatch {
         _ index: Int, _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> R
     ) -> R {
         let record = records[index]
-        return bytes.withUnsafeBytes { bytes in
-            body(Self.slice(bytes, record.key), Self.slice(bytes, record.value))
-        }
+        return body(slice(record.key), slice(record.value))
     }
 
     /// Calls `body` with each header of a record, in order; a nil address of the value is null.
@@ -120,12 +140,10 @@ public final class OutputBatch {
         _ index: Int, _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
     ) {
         let range = records[index].headers
-        bytes.withUnsafeBytes { bytes in
-            var position = range.lowerBound
-            while position < range.upperBound {
-                let name = Self.take(bytes, &position)
-                body(name, Self.take(bytes, &position))
-            }
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let name = take(&position)
+            body(name, take(&position))
         }
     }
 
@@ -133,10 +151,9 @@ public final class OutputBatch {
 
     private func keep(_ span: Span<UInt8>?) -> Range<Int>? {
         guard let span else { return nil }
-        let start = bytes.count
-        // A buffer of bytes is copied in one step, a raw buffer byte by byte.
-        span.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
-        return start..<bytes.count
+        let start = byteCount
+        span.withUnsafeBytes { add($0) }
+        return start..<byteCount
     }
 
     private func put(_ span: Span<UInt8>?) {
@@ -144,32 +161,63 @@ public final class OutputBatch {
         span.withUnsafeBytes { put($0) }
     }
 
-    private func put(_ buffer: UnsafeRawBufferPointer) {
-        put(count: Int32(buffer.count))
-        bytes.append(contentsOf: buffer.assumingMemoryBound(to: UInt8.self))
+    private func put(_ bytes: UnsafeRawBufferPointer) {
+        put(count: Int32(bytes.count))
+        add(bytes)
     }
 
     /// Writes the length of a name or value before its bytes; -1 is null.
-    private func put(count: Int32) {
-        withUnsafeBytes(of: count) { bytes.append(contentsOf: $0) }
+    private func put(count: Int32) { withUnsafeBytes(of: count) { add($0) } }
+
+    private func add(_ bytes: UnsafeRawBufferPointer) {
+        guard let address = bytes.baseAddress else { return }
+        if byteCount + bytes.count > memory.capacity { grow(by: bytes.count) }
+        (memory.start + byteCount).copyMemory(from: address, byteCount: bytes.count)
+        byteCount += bytes.count
     }
 
-    private static func take(_ bytes: UnsafeRawBufferPointer, _ position: inout Int) -> UnsafeRawBufferPointer {
-        let count = bytes.loadUnaligned(fromByteOffset: position, as: Int32.self)
+    private func grow(by count: Int) {
+        // Whoever keeps the former memory has all records there that the batch had by then.
+        move(to: OutputMemory(capacity: max(memory.capacity * 2, byteCount + count)), keeping: byteCount)
+    }
+
+    /// The next record will be written from `count` on, over bytes that somebody may still read.
+    private func cut(to count: Int) {
+        if count < byteCount, !isKnownUniquelyReferenced(&memory) {
+            let former = memory
+            move(to: free(memory.capacity), keeping: count)
+            if lent.count == Self.mostLent { lent.removeFirst() }
+            lent.append(former)
+        }
+        byteCount = count
+    }
+
+    private func move(to other: OutputMemory, keeping count: Int) {
+        other.start.copyMemory(from: memory.start, byteCount: count)
+        memory = other
+    }
+
+    /// Memory that nobody reads.
+    private func free(_ capacity: Int) -> OutputMemory {
+        for index in lent.indices where isKnownUniquelyReferenced(&lent[index]) && lent[index].capacity >= capacity {
+            return lent.remove(at: index)
+        }
+        return OutputMemory(capacity: capacity)
+    }
+
+    private func take(_ position: inout Int) -> UnsafeRawBufferPointer {
+        let count = UnsafeRawPointer(memory.start).loadUnaligned(fromByteOffset: position, as: Int32.self)
         position += 4
-        guard count >= 0 else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        guard count >= 0 else { return slice(nil) }
         defer { position += Int(count) }
-        return slice(bytes, position..<position + Int(count))
+        return slice(position..<position + Int(count))
     }
 
-    private static func slice(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>?) -> UnsafeRawBufferPointer {
+    /// Empty bytes have an address: they are not null.
+    private func slice(_ range: Range<Int>?) -> UnsafeRawBufferPointer {
         guard let range else { return UnsafeRawBufferPointer(start: nil, count: 0) }
-        guard let base = bytes.baseAddress else { return UnsafeRawBufferPointer(start: empty, count: 0) }
-        return UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count)
+        return UnsafeRawBufferPointer(start: memory.start + range.lowerBound, count: range.count)
     }
-
-    /// An address for empty bytes, which are not null.
-    nonisolated(unsafe) private static let empty = UnsafeRawPointer(bitPattern: 1)
 }
 
 /// Headers in the form in which a batch stores them.

@@ -3,6 +3,7 @@
 
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,10 +19,11 @@ static inline char *perennial_rdkafka_properties(void) {
 }
 
 /// One record for `rd_kafka_produceva`, which takes an array of unions that Swift would copy member by member. Only on
-/// success `headers` belong to librdkafka; otherwise the caller must destroy them (rd_kafka_headers_destroy).
+/// success `headers` belong to librdkafka; otherwise the caller must destroy them (rd_kafka_headers_destroy). Unless
+/// `copies_value`, the value must stay as it is until its delivery report.
 static inline rd_kafka_error_t *perennial_rdkafka_produce(
     rd_kafka_t *handle, rd_kafka_topic_t *topic, int32_t partition, const void *key, size_t key_bytes, const void *value,
-    size_t value_bytes, rd_kafka_headers_t *headers, int64_t timestamp_ms, void *token) {
+    size_t value_bytes, bool copies_value, rd_kafka_headers_t *headers, int64_t timestamp_ms, void *token) {
     rd_kafka_vu_t fields[8];
     size_t count = 0;
     fields[count].vtype = RD_KAFKA_VTYPE_RKT;
@@ -29,7 +31,7 @@ static inline rd_kafka_error_t *perennial_rdkafka_produce(
     fields[count].vtype = RD_KAFKA_VTYPE_PARTITION;
     fields[count++].u.i32 = partition;
     fields[count].vtype = RD_KAFKA_VTYPE_MSGFLAGS;
-    fields[count++].u.i = RD_KAFKA_MSG_F_COPY;
+    fields[count++].u.i = copies_value ? RD_KAFKA_MSG_F_COPY : 0;
     fields[count].vtype = RD_KAFKA_VTYPE_VALUE;
     fields[count].u.mem.ptr = (void *)value;
     fields[count++].u.mem.size = value_bytes;
