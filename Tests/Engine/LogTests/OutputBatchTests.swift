@@ -100,13 +100,13 @@ private struct Reading {
         let batch = OutputBatch()
         var now: [Pair] = []
         var marks: [(OutputBatch.Mark, Int)] = []
-        var readings: [Reading] = []
+        var (readings, made): ([Reading], Int) = ([], 0)
         func bytes() -> [UInt8]? {
             let count = Int.random(in: -1...300, using: &dice)
             if count < 0 { return nil }
             return [UInt8](repeating: UInt8(truncatingIfNeeded: dice.next()), count: count)
         }
-        for _ in 0..<500 {
+        for _ in 0..<200 {
             switch Int.random(in: 0..<20, using: &dice) {
             case 0..<12:
                 let pair = Pair(bytes(), bytes())
@@ -121,7 +121,9 @@ private struct Reading {
                 batch.removeAll()
                 now = []
                 marks = []
-            case 16, 17: readings.append(Reading(batch))
+            case 16, 17:
+                readings.append(Reading(batch))
+                made += 1
             default: if let index = readings.indices.randomElement(using: &dice) { readings.remove(at: index) }
             }
             guard pairs(of: batch) == now, readings.allSatisfy(\.isUnchanged) else {
@@ -129,6 +131,6 @@ private struct Reading {
                 return
             }
         }
-        #expect(!readings.isEmpty)
+        #expect(made > 5)
     }
 }
