@@ -50,10 +50,12 @@ public final class OutputBatch {
     /// Memory that a log kept when the batch was emptied. It is used again when nobody else keeps it any more: the first
     /// access to new memory costs more than all else that happens to a record here.
     private var lent: [OutputMemory] = []
-    /// A transaction of a worker has fewer pieces.
-    private static let mostLent = 16
+    private let spareBytes: Int
+    /// So that a search among them stays short.
+    private static let mostLent = 64
 
-    public init() {}
+    /// - Parameter spareBytes: how much memory is kept at most to be used again, besides that of the batch's records.
+    public init(spareBytes: Int = 4 << 20) { self.spareBytes = spareBytes }
 
     public var count: Int { records.count }
     public var isEmpty: Bool { records.isEmpty }
@@ -178,16 +180,18 @@ public final class OutputBatch {
 
     private func grow(by count: Int) {
         // Whoever keeps the former memory has all records there that the batch had by then.
-        move(to: OutputMemory(capacity: max(memory.capacity * 2, byteCount + count)), keeping: byteCount)
+        let capacity = max(memory.capacity * 2, byteCount + count)
+        move(to: free(capacity) ?? OutputMemory(capacity: capacity), keeping: byteCount)
     }
 
     /// The next record will be written from `count` on, over bytes that somebody may still read.
     private func cut(to count: Int) {
         if count < byteCount, !isKnownUniquelyReferenced(&memory) {
             let former = memory
-            move(to: free(memory.capacity), keeping: count)
-            if lent.count == Self.mostLent { lent.removeFirst() }
+            move(to: free(count) ?? OutputMemory(capacity: max(byteCount, 1024)), keeping: count)
             lent.append(former)
+            var bytes = lent.reduce(0) { $0 + $1.capacity }
+            while bytes > spareBytes || lent.count > Self.mostLent { bytes -= lent.removeFirst().capacity }
         }
         byteCount = count
     }
@@ -197,12 +201,15 @@ public final class OutputBatch {
         memory = other
     }
 
-    /// Memory that nobody reads.
-    private func free(_ capacity: Int) -> OutputMemory {
+    /// The smallest memory that nobody reads: a large one stays for a batch that needs it, and others do not become as
+    /// large.
+    private func free(_ capacity: Int) -> OutputMemory? {
+        var smallest: Int?
         for index in lent.indices where isKnownUniquelyReferenced(&lent[index]) && lent[index].capacity >= capacity {
-            return lent.remove(at: index)
+            if let smallest, lent[smallest].capacity <= lent[index].capacity { continue }
+            smallest = index
         }
-        return OutputMemory(capacity: capacity)
+        return smallest.map { lent.remove(at: $0) }
     }
 
     private func take(_ position: inout Int) -> UnsafeRawBufferPointer {

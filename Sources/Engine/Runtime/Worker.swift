@@ -31,7 +31,7 @@ package final class Worker {
 
     private var session: (any LogSession)?
     private let batch = RecordBatch()
-    private let outputs = OutputBatch()
+    private let outputs: OutputBatch
     private var fencings: Fencings
     private var failures = 0
     /// Rewinds since the last commit.
@@ -64,6 +64,8 @@ package final class Worker {
         self.board = board
         counts = WorkerCounts(metrics)
         leftAlone = LeftAlone(definition)
+        // Memory of a batch is up to twice as large as what is in it.
+        outputs = OutputBatch(spareBytes: 2 * options.bytesPerCycle)
         let named = definition.outputs.count
         inner = InnerOutputs(
             changelog: named, deadLetters: named + 1, tables: [-1] + definition.tables.indices.map { named + 2 + $0 })

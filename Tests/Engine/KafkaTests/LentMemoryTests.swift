@@ -37,7 +37,7 @@ extension `On the mock cluster` {
             let options = SessionOptions(group: "g", identity: "g.0-0", inputs: ["in"], outputs: ["out"])
             let session = try KafkaLog(properties).openSession(options, by: Deadline(after: soon))
             let outputs = OutputBatch()
-            // Records wait 20 ms for others of their partition.
+            // Records wait for others of their partition until the commit.
             for byte in 1...5 as ClosedRange<UInt8> {
                 outputs.append(
                     topic: 0, partition: 1, timestamp: 1_771_000_000_000, key: nil,

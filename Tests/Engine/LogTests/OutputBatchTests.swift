@@ -1,6 +1,7 @@
-import Log
 import LogTestKit
 import Testing
+
+@testable import Log
 
 /// Key and value of a record, with nulls.
 private struct Pair: Equatable {
@@ -32,6 +33,12 @@ private struct Reading {
     }
 
     var isUnchanged: Bool { withExtendedLifetime(memory) { places.map { Pair($0, $1) } == expected } }
+}
+
+private struct Watched {
+    weak var memory: OutputMemory?
+
+    init(_ memory: OutputMemory) { self.memory = memory }
 }
 
 @Suite struct `A batch of outputs` {
@@ -92,6 +99,30 @@ private struct Reading {
         batch.removeAll()
         #expect(ObjectIdentifier(batch.memory) == first)
         #expect(second.isUnchanged)
+    }
+
+    /// Like a worker: several pieces, then a larger one, and all of it is read until the end of the transaction.
+    @Test(arguments: [(1 << 20, 400_000), (100_000, 100_000), (0, 0)])
+    func `keeps no more memory for later than it may, and not all of it for the largest piece`(_ may: Int, _ does: Int)
+    {
+        let batch = OutputBatch(spareBytes: may)
+        let value = [UInt8](repeating: 1, count: 1_000)
+        var watched: [Watched] = []
+        for _ in 0..<50 {
+            var readings: [OutputMemory] = []
+            for size in [10, 11, 12, 10, 11, 12, 10, 60] {
+                for _ in 0..<size { add(nil, value, to: batch) }
+                readings.append(batch.memory)
+                if !watched.contains(where: { $0.memory === batch.memory }) { watched.append(Watched(batch.memory)) }
+                batch.removeAll()
+            }
+            readings = []
+            let kept = watched.compactMap(\.memory).filter { $0 !== batch.memory }
+            #expect(kept.reduce(0) { $0 + $1.capacity } <= does)
+            #expect(kept.isEmpty == (may == 0))
+        }
+        // Memory is used again, except the little that became too small for the larger piece.
+        if may > does { #expect(watched.count <= 2 * 50) }
     }
 
     @Test(arguments: 1...10 as ClosedRange<UInt64>)
