@@ -473,6 +473,8 @@ class Scene(contextlib.AbstractContextManager):
         (self.root / "usr/bin/perennial").symlink_to(self.program)
         shutil.copy(DEPLOY / "debian/probe", self.root / "usr/lib/perennial")
         self.put("usr/bin/systemctl", f'#!/bin/sh\nexec "{sys.executable}" -E -S "{__file__}" "{self.root}/run/systemctl" "$@"\n', 0o755)
+        # Everything in the test runs as one user.
+        self.put("usr/bin/runuser", '#!/bin/sh\n[ "$1 $2 $3" = "-u perennial --" ] && shift 3 && exec "$@"\n', 0o755)
         self.kafka = Kafka(self.kafka_home, self.root / "kafka", self.brokers)
         self.servers = self.kafka.servers
         self.environment = self.kafka.environment | {

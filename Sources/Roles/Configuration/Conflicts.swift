@@ -36,7 +36,8 @@ private func partConflicts(
     case .topics, .size: topicConflicts(settings)
     case .ingest: ingestConflicts(settings)
     case .api: apiConflicts(settings)
-    case .consumption, .backfill: appleConflicts(settings)
+    case .consumption: consumptionConflicts(settings)
+    case .backfill: appleConflicts(settings)
     case .check:
         topicConflicts(settings) + tlsConflicts(settings) + apiConflicts(settings) + appleConflicts(settings)
     default: []
@@ -167,10 +168,28 @@ private func apiConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
     ]
 }
 
+private func consumptionConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
+    var faults = appleConflicts(settings)
+    if !settings.isGiven(SettingTable.apps.definition.key) {
+        faults.append(
+            SettingFault(
+                "apps is not set: the worker answers only for these apps; set it to the path of the JSON file"))
+    }
+    if settings.required(SettingTable.consumptionSend), !partsOfAppleKey.contains(where: settings.isGiven) {
+        faults.append(
+            SettingFault(
+                "there is no App Store Server API key: set apple.issuer.id, apple.key.id and apple.key, or "
+                    + "consumption.send = false to decide without sending"))
+    }
+    return faults
+}
+
+private let partsOfAppleKey = [SettingTable.appleIssuerId, SettingTable.appleKeyId, SettingTable.appleKey]
+    .map(\.definition.key)
+
 private func appleConflicts(_ settings: ResolvedSettings) -> [SettingFault] {
-    let parts = [SettingTable.appleIssuerId, SettingTable.appleKeyId, SettingTable.appleKey].map(\.definition.key)
-    let missing = parts.filter { !settings.isGiven($0) }
-    guard (1..<parts.count).contains(missing.count) else { return [] }
+    let missing = partsOfAppleKey.filter { !settings.isGiven($0) }
+    guard (1..<partsOfAppleKey.count).contains(missing.count) else { return [] }
     return [
         SettingFault("the App Store Server API key is incomplete: set \(missing.joined(separator: " and ")) as well")
     ]

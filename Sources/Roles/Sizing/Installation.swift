@@ -76,6 +76,8 @@ public struct Installation: Sendable {
             }
         }
         check("the subscribers", "--subscribers", Double(customers.subscribers), from: 1, to: greatestCount)
+        // Numbers that were not given are computed from it.
+        guard faults.isEmpty else { return faults }
         check(
             "the churned subscribers", "--churned, or --churn-a-month and --years", customers.churned, from: 0,
             to: 100 * greatestCount)

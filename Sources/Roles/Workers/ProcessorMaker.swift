@@ -21,16 +21,18 @@ package typealias ProcessorMaker = @Sendable (Metrics, Shadow?) -> any Processor
 extension WorkerName {
     /// - Parameters:
     ///   - policy: for the worker that answers refund requests.
-    ///   - tell: prints what an operator should know about these settings.
+    ///   - tell: shows what an operator should know about these settings.
     package func processors(
-        _ configuration: Configuration, policy: RefundPolicy? = nil, tell: (String) -> Void
+        _ configuration: Configuration, policy: RefundPolicy? = nil, tell: (LogLevel, String) -> Void
     ) throws(ToolFault) -> ProcessorMaker {
         let (names, partitions) = (configuration.names, Int32(configuration.topicPlan.partitions))
         let app = "perennial/\(PerennialVersion.text)"
         switch self {
         case .entitlements:
             if configuration.apps.isEmpty {
-                tell("apps is not set: records will name no entitlements, and one-time products have no period")
+                tell(
+                    .warning, "apps is not set: records will name no entitlements, and one-time products have no period"
+                )
             }
             let rules = EntitlementRules(configuration)
             return { metrics, shadow in
@@ -46,7 +48,7 @@ extension WorkerName {
                 throw ToolFault(.wrongUsage, "churn.zone: \(error)")
             }
             // The time zone data decides the days, so it matters when two installations are compared.
-            tell("days of \(zone.name), zone data \(zone.dataVersion)")
+            tell(.info, "days of \(zone.name), zone data \(zone.dataVersion)")
             return { metrics, shadow in
                 ChurnProcessor(
                     names, zone: zone, partitions: partitions, app: app, metrics: ChurnMetrics(metrics), shadow: shadow)
@@ -67,7 +69,9 @@ extension WorkerRun {
     package func runAlone() -> ExitCode {
         let make: ProcessorMaker
         do throws(ToolFault) {
-            make = try worker.processors(configuration) { output.message("perennial \(worker.rawValue): \($0)") }
+            let service = configuration.service
+            let logger = Logger(level: service.logLevel, format: service.logFormat)
+            make = try worker.processors(configuration) { logger.log($0, $1) }
         } catch {
             for line in error.lines { output.message("perennial \(worker.rawValue): \(line)") }
             return error.code

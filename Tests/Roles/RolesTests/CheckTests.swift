@@ -198,5 +198,10 @@ import Testing
         let ingest = try await check(["ingest"])
         #expect(ingest.code == 2 && ingest.standardError.contains("apps is not set"), "\(ingest.words)")
         #expect(ingest.standardError.contains("ingest has no certificate"), "\(ingest.words)")
+        for arguments in [["check", "consumption"], ["consumption"]] {
+            let answers = try await perennial(arguments + ["--kafka.bootstrap.servers", "127.0.0.1:1"])
+            #expect(answers.code == 2 && answers.standardError.contains("apps is not set"), "\(answers.words)")
+            #expect(answers.standardError.contains("no App Store Server API key"), "\(answers.words)")
+        }
     }
 }

@@ -62,9 +62,6 @@ struct ConsumptionRun {
     let reload: @Sendable () throws -> Configuration
 
     func run() -> ExitCode {
-        guard !configuration.apps.isEmpty else {
-            return refuse("apps is not set: the worker answers only for these apps; name the JSON file")
-        }
         let files: ConsumptionFiles
         do throws(ConfigurationFaults) {
             files = try ConsumptionFiles(configuration)
@@ -77,12 +74,13 @@ struct ConsumptionRun {
         if configuration.consumption.sends {
             do throws(Refusal) { api = try makeAPI(files, run.replica) } catch { return refuse(error.words) }
         } else {
-            output.message(
-                "perennial consumption: consumption.send is false: decisions are recorded, and nothing is sent")
+            let service = configuration.service
+            Logger(level: service.logLevel, format: service.logFormat)
+                .info("consumption.send is false: decisions are recorded, and nothing is sent")
         }
         let make: ProcessorMaker
         do throws(ToolFault) {
-            make = try WorkerName.consumption.processors(configuration, policy: files.policy) { _ in }
+            make = try WorkerName.consumption.processors(configuration, policy: files.policy) { _, _ in }
         } catch {
             return refuse(error.lines.joined(separator: "; "))
         }
@@ -109,9 +107,7 @@ struct ConsumptionRun {
     private func makeAPI(_ files: ConsumptionFiles, _ replica: Replica) throws(Refusal) -> AppStoreServerAPI {
         let apple = configuration.apple
         guard let issuerId = apple.issuerId, let keyId = apple.keyId, let key = files.appleKey else {
-            throw Refusal(
-                words: "there is no App Store Server API key: set apple.issuer.id, apple.key.id and apple.key, or "
-                    + "consumption.send=false to decide without sending")
+            throw Refusal(words: "the App Store Server API key is incomplete")
         }
         var settings = AppStoreServerAPI.Configuration()
         settings.production = apple.production.description

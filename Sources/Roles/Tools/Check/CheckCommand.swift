@@ -94,7 +94,7 @@ struct CheckRun {
         }
     }
 
-    /// Throws all faults with which ingest or the consumption worker would refuse to start.
+    /// Throws all faults of the files that ingest and the consumption worker would refuse.
     private func files() throws(ConfigurationFaults) -> ExitCode {
         var faults: [SettingFault] = []
         var term: CertificateTerm?

@@ -34,7 +34,7 @@ struct PromoteRun {
     private func tell(_ words: String) { output.message("perennial promote: \(words)") }
 
     func run() throws(ToolFault) -> ExitCode {
-        let make = try query.worker.processors(configuration, tell: tell)
+        let make = try query.worker.processors(configuration) { tell($1) }
         let definition = make(Metrics(), nil).definition
         return try withScratch { scratch throws(ToolFault) in
             let findings = try find(definition, scratch)

@@ -61,7 +61,7 @@ struct ReplayRun {
                 throw ToolFault(.wrongUsage, lines: error.faults.map(\.description))
             }
         }
-        return try identity.worker.processors(configuration, policy: policy, tell: tell)
+        return try identity.worker.processors(configuration, policy: policy) { tell($1) }
     }
 
     // MARK: Before the first record
