@@ -70,7 +70,7 @@ public struct ChurnNews {
         }
     }
 
-    // What is told is large, and is read where it is: so these are inlined.
+    // The parts of a notification are large. The compiler would copy them for a call, so these functions are inlined.
 
     @inline(__always) private static func transaction(
         _ told: NoticeNews.Transaction, _ id: RowId, isRenewing: Bool
