@@ -148,17 +148,12 @@ private struct Both {
 
     /// It is dated long before the tail, so the numbers of the last days do not show that it is missing.
     @Test func `makes good a number of old days that a lost timer has left out`() throws {
-        let start = instant(1, 1, year: 2025)
-        func week(_ number: Int64) -> [String: Any] {
-            row("\(100 + number)", start + 7 * number * day, start + 7 * (number + 1) * day)
-        }
-        var story = WrittenStory()
-        story.begins(week(0))
-        for number in 1..<40 as Range<Int64> { story.renews(week(number)) }
+        var story = Weeks.story
+        let start = Weeks.start
         let bought = start + 277 * day
         let once = row("900", bought, bought, ["type": "Consumable", "revocationDate": start + day])
         story.tell("REFUND", at: bought - 2 * day, once)
-        story.turnsOff(week(39), at: bought + day)
+        story.turnsOff(Weeks.row(39), at: bought + day)
         var (straight, other) = (Chain("1"), Chain("1"))
         for (place, word) in story.words.enumerated() {
             if place == story.words.count - 1 {
@@ -196,20 +191,14 @@ private struct Both {
 
     /// Then the notices that are read at first are not enough: the rest is read, and what is new is behind it.
     @Test func `is counted by its tail when much has happened in its last period`() throws {
-        let start = instant(1, 1, year: 2025)
-        func week(_ number: Int64) -> [String: Any] {
-            row("\(100 + number)", start + 7 * number * day, start + 7 * (number + 1) * day)
-        }
-        var story = WrittenStory()
-        story.begins(week(0))
-        for number in 1..<40 as Range<Int64> { story.renews(week(number)) }
+        var story = Weeks.story
         let quiet = story.words.count
-        let last = start + 7 * 39 * day
+        let last = Weeks.start + 7 * 39 * day
         for number in 1...10 as ClosedRange<Int64> {
-            story.turnsOff(week(39), at: last + 2 * number * hour)
-            story.turnsOn(week(39), at: last + (2 * number + 1) * hour)
+            story.turnsOff(Weeks.row(39), at: last + 2 * number * hour)
+            story.turnsOn(Weeks.row(39), at: last + (2 * number + 1) * hour)
         }
-        story.renews(week(40), at: last + 7 * day - hour)
+        story.renews(Weeks.row(40), at: last + 7 * day - hour)
         var both = Both()
         for (place, word) in story.words.enumerated() {
             #expect(try both.hear(word))
@@ -247,5 +236,21 @@ private struct Both {
         let plain = PlainChurn(records: life.words.map(\.record), chain: "1", zone: "Etc/UTC", partition: 3)
         #expect(difference(chain.plain, plain.cells(at: clock)) == nil)
         #expect(chain.tails > 280, "\(chain.tails)")
+    }
+}
+
+/// Forty weeks that were paid for.
+private enum Weeks {
+    static let start = instant(1, 1, year: 2025)
+
+    static func row(_ number: Int64) -> [String: Any] {
+        ChurnTests.row("\(100 + number)", start + 7 * number * day, start + 7 * (number + 1) * day)
+    }
+
+    static var story: WrittenStory {
+        var story = WrittenStory()
+        story.begins(row(0))
+        for number in 1..<40 as Range<Int64> { story.renews(row(number)) }
+        return story
     }
 }
