@@ -30,7 +30,7 @@ figures_of_whole() { sed -n 's/^whole: //p'; }
 figures_of_many() { sed -n 's/^many: //p' | tail -n 1; }
 figures_of_fleet() { sed -n 's/^fleet: //p' | tail -n 1; }
 figures_of_rolling() { sed -n 's/^rolling: //p' | tail -n 1; }
-# "runbooks: 200 commands of 40 pages, ..." and "alerts: 30 of 33 alerts, 3 not made to fire, 134 queries".
+# "runbooks: 200 commands of 40 pages, ..." and "alerts: 33 of 34 alerts, 134 queries".
 figures_of_deploy() {
     awk -F ', ' '/^runbooks: / { sub(/runbooks: /, ""); runbooks = $1 } /^alerts: / { sub(/alerts: /, ""); alerts = $1 ", " $NF }
         END { print runbooks ", " alerts }'
