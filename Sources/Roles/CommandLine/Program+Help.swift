@@ -107,6 +107,13 @@ extension Command {
                 invocation.output.data(text)
             case .some(let name):
                 guard let command = invocation.program.command(name) else {
+                    // No command has a dot in its name. Most settings have.
+                    if name.contains("."), let setting = SettingTable.schema.nearestKey(to: name) {
+                        invocation.output.message(
+                            "perennial help: there is no command \(quoted(name)); for a setting: perennial help settings "
+                                + setting)
+                        return .wrongUsage
+                    }
                     // Prints the nearest command, or that this command does not exist yet.
                     return invocation.program.run([name], environment: [], output: invocation.output)
                 }

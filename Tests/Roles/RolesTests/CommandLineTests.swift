@@ -264,6 +264,12 @@ private func expectPage(_ name: String, from first: String, to last: String, has
                 "perennial help: there is no setting \"worker.slots\"; the nearest is worker.slot. "
                     + "perennial help settings lists all"
             ])
+        let alone = run(["help", "worker.slots"])
+        #expect(alone.code == .wrongUsage)
+        #expect(
+            alone.messages == [
+                "perennial help: there is no command \"worker.slots\"; for a setting: perennial help settings worker.slot"
+            ])
     }
 
     @Test func `fits a terminal`() {

@@ -8,7 +8,7 @@ struct SizeReport {
     let assumptions: [String]
 
     var lines: [String] {
-        head + [""] + topicTable + [""] + processTable + [""] + brokerLines + stateLines + warnings
+        head + [""] + topicTable + [""] + processTable + [""] + [processLine] + brokerLines + stateLines + warnings
     }
 
     private var decisions: Installation.Decisions { sizing.installation.decisions }
@@ -62,6 +62,14 @@ struct SizeReport {
                     rounded(process.coresAtPeak), bytes(process.memoryBytes), bytes(process.diskBytes),
                 ]
             })
+    }
+
+    private var processLine: String {
+        func all(_ value: (ProcessSizing) -> Double) -> Double { sizing.processes.reduce(0) { $0 + value($1) } }
+        return
+            "all \(grouped(all { Double($0.processes) })) processes: \(rounded(all(\.coresOnAverage))) cores on average and "
+            + "\(rounded(all(\.coresAtPeak))) at peak, \(bytes(all { $0.memoryBytes * Double($0.processes) })) of memory, "
+            + "\(bytes(all { $0.diskBytes * Double($0.processes) })) of disk"
     }
 
     private var brokerLines: [String] {
