@@ -13,7 +13,7 @@ internal import Store
 final class RocksStore: PartitionStore {
     private let database: OpaquePointer
     private let path: String
-    // The database uses its blocks, so the cache must outlive it.
+    // The database uses its blocks, so the cache must outlive it. It knows the database while that is open.
     private let cache: StoreCache
     private var isOpen = true
 
@@ -38,12 +38,13 @@ final class RocksStore: PartitionStore {
         self.cache = cache
         rocksdb_writeoptions_disable_WAL(unlogged, 1)
         rocksdb_readoptions_set_read_tier(readingFiles, persistedTier)
+        cache.opened(database)
     }
 
     /// Without this the directory would stay locked until the process ends. It only waits for the disk, some
     /// milliseconds.
     deinit {
-        if isOpen { rocksdb_close(database) }
+        if isOpen { closeDatabase() }
         rocksdb_readoptions_destroy(reading)
         rocksdb_readoptions_destroy(readingFiles)
         rocksdb_readoptions_destroy(scanning)
@@ -171,6 +172,7 @@ final class RocksStore: PartitionStore {
             throw error
         }
         if durability == .none { hasUnloggedWrites = true }
+        cache.wrote(database)
     }
 
     /// In the order of the keys: RocksDB continues from where it put the previous key, and a search from the beginning
@@ -254,8 +256,13 @@ final class RocksStore: PartitionStore {
         precondition(isOpen, "a store is closed once")
         isOpen = false
         // Also after a fault: the lock on the directory must be released.
-        defer { rocksdb_close(database) }
+        defer { closeDatabase() }
         if hasUnloggedWrites { try flush(waits: true) }
+    }
+
+    private func closeDatabase() {
+        cache.closes(database)
+        rocksdb_close(database)
     }
 }
 

@@ -5,26 +5,8 @@ internal import Platform
 public import Store
 internal import Synchronization
 
-/// Blocks of files that all stores of a process share in memory.
-public final class StoreCache: Sendable {
-    // RocksDB's caches accept calls from every thread.
-    nonisolated(unsafe) let cache: OpaquePointer
-
-    /// - Parameter bytes: the limit for the blocks, including the indexes and filters of the files. In addition each
-    ///   open store has its write buffers.
-    public init(bytes: Int) {
-        cache = rocksdb_cache_create_lru(bytes)
-    }
-
-    deinit { rocksdb_cache_destroy(cache) }
-}
-
 /// One directory for each partition, so that one can be deleted without the others.
 public final class RocksStores: PartitionStores {
-    /// Default size of one write buffer. A store has two of them at most: one is filled while the other is flushed. It
-    /// also limits the write-ahead log that the next opening reads.
-    public static let writeBufferBytes = 8 << 20
-
     /// How many stores are opened at the same time.
     private static let openingThreads = 4
 
@@ -34,7 +16,7 @@ public final class RocksStores: PartitionStores {
 
     /// Needed for opening: the write-ahead log is read into write buffers, which are flushed to files, and compaction
     /// doubles that; in addition there are the list of files and the next log.
-    static let roomForOpening = FreeRoom(bytes: 4 * writeBufferBytes, files: 32)
+    static let roomForOpening = FreeRoom(bytes: 4 * StoreCache.greatestBuffer, files: 32)
 
     private let directory: String
     private let freeRoom: @Sendable (_ path: String) throws(SystemFailure) -> FreeRoom
@@ -43,19 +25,15 @@ public final class RocksStores: PartitionStores {
     nonisolated(unsafe) private let options: OpaquePointer
 
     /// - Parameters:
-    /// - directory: created if it does not exist.
+    ///   - directory: created if it does not exist.
     ///   - cache: the same object for all stores of the process.
-    /// - writeBufferBytes: of one store.
-    public convenience init(
-        directory: String, cache: StoreCache, writeBufferBytes: Int = RocksStores.writeBufferBytes
-    ) throws(StoreFault) {
-        try self.init(
-            directory: directory, cache: cache, writeBufferBytes: writeBufferBytes, freeRoom: FreeRoom.at)
+    public convenience init(directory: String, cache: StoreCache) throws(StoreFault) {
+        try self.init(directory: directory, cache: cache, freeRoom: FreeRoom.at)
     }
 
     /// - Parameter freeRoom: returns the free space; the system's function, or a test's.
     init(
-        directory: String, cache: StoreCache, writeBufferBytes: Int = RocksStores.writeBufferBytes,
+        directory: String, cache: StoreCache,
         freeRoom: @escaping @Sendable (_ path: String) throws(SystemFailure) -> FreeRoom
     ) throws(StoreFault) {
         self.freeRoom = freeRoom
@@ -63,19 +41,16 @@ public final class RocksStores: PartitionStores {
         // RocksDB finds what this process has open by its path: one directory must have one name.
         self.directory = try asking("find", directory) { () throws(SystemFailure) in try canonicalPath(directory) }
         self.cache = cache
-        options = makeOptions(cache, writeBufferBytes)
+        options = makeOptions(cache)
     }
 
     deinit { rocksdb_options_destroy(options) }
 
-    /// Makes the stores of a directory. All stores that it makes share one cache.
+    /// Makes the stores of a directory. All stores that it makes share the cache.
     public static func sharing(
-        cacheBytes: Int, writeBufferBytes: Int = RocksStores.writeBufferBytes
+        _ cache: StoreCache
     ) -> @Sendable (_ directory: String) throws(StoreFault) -> any PartitionStores {
-        let cache = StoreCache(bytes: cacheBytes)
-        return { directory throws(StoreFault) in
-            try RocksStores(directory: directory, cache: cache, writeBufferBytes: writeBufferBytes)
-        }
+        { directory throws(StoreFault) in try RocksStores(directory: directory, cache: cache) }
     }
 
     public func open(_ partition: Int32) throws(StoreFault) -> any PartitionStore {
@@ -200,12 +175,13 @@ private func asking<Result>(
     }
 }
 
-private func makeOptions(_ cache: StoreCache, _ writeBufferBytes: Int) -> OpaquePointer {
+private func makeOptions(_ cache: StoreCache) -> OpaquePointer {
     let options = rocksdb_options_create()!
     rocksdb_options_set_create_if_missing(options, 1)
 
     // Memory.
-    rocksdb_options_set_write_buffer_size(options, writeBufferBytes)
+    rocksdb_options_set_write_buffer_size(options, cache.bufferSize)
+    // One is filled while the other is written to a file.
     rocksdb_options_set_max_write_buffer_number(options, 2)
     let tables = rocksdb_block_based_options_create()!
     rocksdb_block_based_options_set_block_cache(tables, cache.cache)

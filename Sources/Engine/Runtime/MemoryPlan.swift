@@ -7,8 +7,8 @@ public struct MemoryPlan: Sendable, Equatable {
     public let entryBytes: Int
     /// Blocks of the stores' files, with their indexes and filters.
     public let blockBytes: Int
-    /// One write buffer. Each store has two: one is filled while the other is flushed.
-    public let writeBufferBytes: Int
+    /// Write buffers of all stores together.
+    public let bufferBytes: Int
     /// Records that one thread has fetched and not processed yet.
     public let readAheadBytes: Int
     /// Changes and outputs of one thread since its last commit.
@@ -22,10 +22,10 @@ public struct MemoryPlan: Sendable, Equatable {
     ///   - bytes: the setting `state.cache.bytes`.
     /// - partitions: the number of all partitions, because one process may have to own every one of them.
     public init(bytes: Int, threads: Int, partitions: Int) {
-        // Two buffers per store, and at least the minimum that RocksDB accepts.
-        let buffers = 2 * max(1, partitions)
-        writeBufferBytes = min(max(bytes / 5 / buffers, 256 << 10), 8 << 20)
-        let rest = max(bytes - writeBufferBytes * buffers, bytes / 4)
+        // Two buffers of 8 MiB for each store are enough, and less than 256 KiB for each are none.
+        let stores = max(1, partitions)
+        bufferBytes = min(max(bytes / 5, stores * 256 << 10), stores * 16 << 20)
+        let rest = max(bytes - bufferBytes, bytes / 4)
         blockBytes = rest / 4
         // A restore and a backlog often occur together, after a crash.
         restoreReadAheadBytes = rest / 5

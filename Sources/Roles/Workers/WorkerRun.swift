@@ -104,18 +104,19 @@ package struct WorkerRun {
         let memory = MemoryPlan(
             bytes: configuration.worker.stateCacheBytes, threads: configuration.worker.threads,
             partitions: configuration.topicPlan.partitions)
+        let cache = StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes)
         let directory: WorkerDirectory
         do {
             try CrashNotes.install()
             directory = try WorkerDirectory(
                 directory: configuration.worker.stateDirectory, group: group, replica: replica,
                 threads: configuration.worker.threads,
-                makeStores: RocksStores.sharing(
-                    cacheBytes: memory.blockBytes, writeBufferBytes: memory.writeBufferBytes))
+                makeStores: RocksStores.sharing(cache))
         } catch {
             output.message("perennial \(command.rawValue): \(error)")
             return .gaveUp
         }
+        show(cache, metrics)
         var options = options(directory, memory)
         options.showsOwnership = beside != nil && replay == nil
         let log = process.kafka.makeLog()
@@ -131,6 +132,18 @@ package struct WorkerRun {
             around(process) + [service] + (beside?(parts) ?? []) + (watch ?? []), reload: telling)
         stopper.set(whole)
         return whole.run()
+    }
+
+    /// With the entries, which each thread shows, these are the memory of the state.
+    private func show(_ cache: StoreCache, _ metrics: Metrics) {
+        metrics.gauge(
+            "perennial_state_block_bytes", help: "Bytes of blocks of the local stores' files in memory.",
+            labels: ["worker": worker.rawValue]
+        ) { Double(cache.blockBytes) }
+        metrics.gauge(
+            "perennial_state_buffer_bytes", help: "Bytes written to the local stores that are not in files yet.",
+            labels: ["worker": worker.rawValue]
+        ) { Double(cache.bufferBytes) }
     }
 
     /// A worker keeps its rules while it runs, and a restart alone does not change earlier outputs, which followed the old rules.

@@ -65,7 +65,7 @@ func runLedger(_ options: LedgerOptions) throws -> ExitCode {
     let memory = MemoryPlan(bytes: 64 << 20, threads: options.threads, partitions: Int(options.partitions))
     let directory = try WorkerDirectory(
         directory: options.state, group: ledger.definition.group, replica: options.replica, threads: options.threads,
-        makeStores: RocksStores.sharing(cacheBytes: memory.blockBytes, writeBufferBytes: memory.writeBufferBytes))
+        makeStores: RocksStores.sharing(StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes)))
     var configuration = WorkerService.Configuration()
     configuration.replica = options.replica
     configuration.leftovers = directory.leftovers

@@ -20,7 +20,7 @@ func runRenewals() throws -> ExitCode {
     let memory = MemoryPlan(bytes: 64 << 20, threads: 1, partitions: 12)
     let directory = try WorkerDirectory(
         directory: "state", group: definition.group, replica: replica, threads: 1,
-        makeStores: RocksStores.sharing(cacheBytes: memory.blockBytes, writeBufferBytes: memory.writeBufferBytes))
+        makeStores: RocksStores.sharing(StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes)))
     var configuration = WorkerService.Configuration()
     configuration.replica = replica
     configuration.memory = memory

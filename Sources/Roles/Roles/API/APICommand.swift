@@ -69,7 +69,8 @@ extension Command {
         var directories: [String] = []
         do {
             // One cache for all stores: the setting is the limit of the process.
-            let makeStores = RocksStores.sharing(cacheBytes: configuration.worker.stateCacheBytes)
+            let bytes = configuration.worker.stateCacheBytes
+            let makeStores = RocksStores.sharing(StoreCache(bytes: bytes, bufferBytes: bytes / 4))
             for environment in environments {
                 let names = Names(prefix: configuration.topicPlan.prefix, environment: environment)
                 let path = "\(configuration.worker.stateDirectory)/\(names.apiGroup)"

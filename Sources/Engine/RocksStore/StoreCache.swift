@@ -1,0 +1,82 @@
+// Memory that all stores of a process share.
+
+internal import CRocksDB
+internal import Synchronization
+
+/// Blocks of files, and write buffers. Any thread may use it.
+///
+/// The buffers have one budget: when they are too large together, the largest is written to a file. So a partition with
+/// many changes uses what quiet ones do not need, and the files are larger and fewer than with a fixed share for each.
+public final class StoreCache: Sendable {
+    /// Bytes of one write buffer at most. It also limits the write-ahead log that an opening may have to read.
+    static let greatestBuffer = 8 << 20
+
+    // RocksDB's caches accept calls from every thread.
+    nonisolated(unsafe) let cache: OpaquePointer
+    /// Bytes at which a store begins to fill another buffer, whatever the budget.
+    let bufferSize: Int
+    /// Bytes of the buffers that are being filled. The rest of the budget is for those that are being written to files.
+    private let fillingLimit: Int
+    /// The bytes that each open store is filling, by the address of its database.
+    private let filling = Mutex<[UInt: Int]>([:])
+
+    /// - Parameters:
+    ///   - bytes: the limit for the blocks, including the indexes and filters of the files.
+    ///   - bufferBytes: the budget of all write buffers together.
+    public init(bytes: Int, bufferBytes: Int = 32 << 20) {
+        cache = rocksdb_cache_create_lru(bytes)
+        bufferSize = min(max(bufferBytes / 4, 256 << 10), Self.greatestBuffer)
+        fillingLimit = bufferBytes / 4 * 3
+    }
+
+    deinit { rocksdb_cache_destroy(cache) }
+
+    /// Bytes of blocks in memory.
+    public var blockBytes: Int { rocksdb_cache_get_usage(cache) }
+
+    /// Bytes of all write buffers, with those that are being written to files.
+    public var bufferBytes: Int {
+        filling.withLock { filling in
+            filling.keys.reduce(0) { sum, store in sum + Self.bytes("rocksdb.cur-size-all-mem-tables", store) }
+        }
+    }
+
+    // MARK: For stores
+
+    func opened(_ database: OpaquePointer) { filling.withLock { $0[UInt(bitPattern: database)] = 0 } }
+
+    /// Call this before the database is closed.
+    func closes(_ database: OpaquePointer) { filling.withLock { $0[UInt(bitPattern: database)] = nil } }
+
+    /// Begins to flush the largest buffer if there is too much in all of them: often that of another store, which may be
+    /// written by another thread, or not any more.
+    func wrote(_ database: OpaquePointer) {
+        let own = UInt(bitPattern: database)
+        let bytes = Self.bytes("rocksdb.cur-size-active-mem-table", own)
+        // Under the lock, so that the other store is not closed meanwhile.
+        filling.withLock { filling in
+            filling[own] = bytes
+            guard filling.values.reduce(0, +) > fillingLimit,
+                let largest = filling.max(by: { ($0.value, $0.key) < ($1.value, $1.key) })
+            else { return }
+            filling[largest.key] = 0
+            Self.beginFlush(largest.key)
+        }
+    }
+
+    /// A fault is reported by the next write to that store.
+    private static func beginFlush(_ database: UInt) {
+        let options = rocksdb_flushoptions_create()!
+        defer { rocksdb_flushoptions_destroy(options) }
+        rocksdb_flushoptions_set_wait(options, 0)
+        var words: UnsafeMutablePointer<CChar>?
+        rocksdb_flush(OpaquePointer(bitPattern: database)!, options, &words)
+        if let words { rocksdb_free(words) }
+    }
+
+    private static func bytes(_ property: String, _ database: UInt) -> Int {
+        var bytes: UInt64 = 0
+        guard rocksdb_property_int(OpaquePointer(bitPattern: database)!, property, &bytes) == 0 else { return 0 }
+        return Int(clamping: bytes)
+    }
+}

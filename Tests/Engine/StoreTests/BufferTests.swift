@@ -1,0 +1,70 @@
+import KafkaTestKit
+import Platform
+import TestTraits
+import Testing
+
+@testable import RocksStore
+@testable import Store
+
+@Suite(.ownThreads) struct `The write buffers of a process` {
+    private static let budget = 8 << 20
+    private let scratch: ScratchDirectory
+    private let cache = StoreCache(bytes: 1 << 20, bufferBytes: budget)
+    private let stores: RocksStores
+
+    init() throws {
+        scratch = try ScratchDirectory("store-buffers")
+        stores = try RocksStores(directory: scratch.path, cache: cache)
+    }
+
+    private func write(_ kilobytes: Int, _ number: Int, to store: any PartitionStore) throws {
+        let changes = StoreChanges()
+        for key in 0..<kilobytes {
+            changes.put(Array("\(number) \(key)".utf8).span, [UInt8](repeating: 1, count: 1000).span)
+        }
+        changes.note = Array("\(number)".utf8)
+        try store.write(changes, .none)
+    }
+
+    @Test func `have one budget for all stores`() throws {
+        let all = try (0..<12).map { try stores.open($0) }
+        var most = 0
+        for number in 1...600 {
+            try write(100, number, to: all[number % 12])
+            most = max(most, cache.bufferBytes)
+        }
+        // A write is 100 KB. What is being written to files counts as well, so this looks at the whole budget.
+        #expect(most <= Self.budget, "\(most)")
+        #expect(most > Self.budget / 2, "\(most)")
+        for store in all { try store.close() }
+        #expect(cache.bufferBytes == 0)
+    }
+
+    @Test func `of quiet stores are left alone, and the largest is flushed`() throws {
+        let (quiet, busy) = (try stores.open(0), try stores.open(1))
+        try write(10, 1, to: quiet)
+        for number in 1...100 { try write(100, number, to: busy) }
+        #expect(try quiet.lastingText() == nil)
+        let lasting = try #require(try busy.lastingText().flatMap { Int($0) })
+        #expect(lasting > 20)
+        try quiet.close()
+        try busy.close()
+    }
+
+    /// Its thread may never write to it again.
+    @Test func `of a store that nobody writes to make room for others`() throws {
+        let (quiet, busy) = (try stores.open(0), try stores.open(1))
+        for number in 1...15 { try write(100, number, to: quiet) }
+        #expect(try quiet.lastingText() == nil)
+        let others = try (2..<12).map { try stores.open($0) }
+        for number in 1...80 { try write(100, number, to: number % 11 == 0 ? busy : others[number % 10]) }
+        try quiet.waitUntilLasting("15")
+        #expect(try quiet.lastingText() == "15")
+        for store in [quiet, busy] + others { try store.close() }
+    }
+
+    @Test(arguments: [(12 << 20, 3 << 20), (1 << 30, 8 << 20), (1000, 256 << 10)])
+    func `are each a quarter of it at most`(_ budget: Int, _ size: Int) {
+        #expect(StoreCache(bytes: 1 << 20, bufferBytes: budget).bufferSize == size)
+    }
+}
