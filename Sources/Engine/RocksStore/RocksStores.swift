@@ -181,6 +181,7 @@ private func makeOptions(_ cache: StoreCache) -> OpaquePointer {
 
     // Memory.
     rocksdb_options_set_write_buffer_size(options, cache.bufferSize)
+    rocksdb_options_set_arena_block_size(options, StoreCache.arenaBlock)
     // One is filled while the other is written to a file.
     rocksdb_options_set_max_write_buffer_number(options, 2)
     let tables = rocksdb_block_based_options_create()!

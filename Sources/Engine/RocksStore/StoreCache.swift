@@ -10,6 +10,9 @@ internal import Synchronization
 public final class StoreCache: Sendable {
     /// Bytes of one write buffer at most. It also limits the write-ahead log that an opening may have to read.
     static let greatestBuffer = 8 << 20
+    /// RocksDB takes the memory of a buffer in blocks of this size. The buffer of a quiet store has one or two, so they
+    /// must be small beside the budget.
+    static let arenaBlock = 64 << 10
 
     // RocksDB's caches accept calls from every thread.
     nonisolated(unsafe) let cache: OpaquePointer
@@ -23,9 +26,11 @@ public final class StoreCache: Sendable {
     /// - Parameters:
     ///   - bytes: the limit for the blocks, including the indexes and filters of the files.
     ///   - bufferBytes: the budget of all write buffers together.
-    public init(bytes: Int, bufferBytes: Int = 32 << 20) {
+    ///   - stores: how many stores may be open. A buffer has at most four times the share of a store: a fiftieth of this
+    ///     size is its filter, which also the buffer of a quiet store has.
+    public init(bytes: Int, bufferBytes: Int = 32 << 20, stores: Int = 12) {
         cache = rocksdb_cache_create_lru(bytes)
-        bufferSize = min(max(bufferBytes / 4, 256 << 10), Self.greatestBuffer)
+        bufferSize = min(max(4 * bufferBytes / max(16, stores), 256 << 10), Self.greatestBuffer)
         fillingLimit = bufferBytes / 4 * 3
     }
 

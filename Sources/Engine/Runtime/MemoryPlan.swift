@@ -9,6 +9,8 @@ public struct MemoryPlan: Sendable, Equatable {
     public let blockBytes: Int
     /// Write buffers of all stores together.
     public let bufferBytes: Int
+    /// Stores that may be open at the same time.
+    public let stores: Int
     /// Records that one thread has fetched and not processed yet.
     public let readAheadBytes: Int
     /// Changes and outputs of one thread since its last commit.
@@ -23,7 +25,7 @@ public struct MemoryPlan: Sendable, Equatable {
     /// - partitions: the number of all partitions, because one process may have to own every one of them.
     public init(bytes: Int, threads: Int, partitions: Int) {
         // Two buffers of 8 MiB for each store are enough, and less than 256 KiB for each are none.
-        let stores = max(1, partitions)
+        stores = max(1, partitions)
         bufferBytes = min(max(bytes / 5, stores * 256 << 10), stores * 16 << 20)
         let rest = max(bytes - bufferBytes, bytes / 4)
         blockBytes = rest / 4

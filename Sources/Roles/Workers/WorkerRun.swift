@@ -104,7 +104,7 @@ package struct WorkerRun {
         let memory = MemoryPlan(
             bytes: configuration.worker.stateCacheBytes, threads: configuration.worker.threads,
             partitions: configuration.topicPlan.partitions)
-        let cache = StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes)
+        let cache = StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes, stores: memory.stores)
         let directory: WorkerDirectory
         do {
             try CrashNotes.install()

@@ -63,8 +63,21 @@ import Testing
         for store in [quiet, busy] + others { try store.close() }
     }
 
-    @Test(arguments: [(12 << 20, 3 << 20), (1 << 30, 8 << 20), (1000, 256 << 10)])
-    func `are each a quarter of it at most`(_ budget: Int, _ size: Int) {
-        #expect(StoreCache(bytes: 1 << 20, bufferBytes: budget).bufferSize == size)
+    /// Also an empty buffer takes memory. If all of them together were above the budget, each write would make a file.
+    @Test func `of many quiet stores are within the budget of a small plan`() throws {
+        let count = 64
+        let cache = StoreCache(bytes: 1 << 20, bufferBytes: count * 256 << 10, stores: count)
+        let stores = try RocksStores(directory: "\(scratch.path)/many", cache: cache)
+        let all = try (0..<count).map { try stores.open(Int32($0)) }
+        for number in 1...3 {
+            for store in all { try write(1, number, to: store) }
+        }
+        for store in all { #expect(try store.lastingText() == nil) }
+        for store in all { try store.close() }
+    }
+
+    @Test(arguments: [(12 << 20, 3, 3 << 20), (1 << 30, 12, 8 << 20), (64 << 20, 256, 1 << 20), (1000, 12, 256 << 10)])
+    func `have a largest size`(_ budget: Int, _ stores: Int, _ size: Int) {
+        #expect(StoreCache(bytes: 1 << 20, bufferBytes: budget, stores: stores).bufferSize == size)
     }
 }

@@ -65,7 +65,8 @@ func runLedger(_ options: LedgerOptions) throws -> ExitCode {
     let memory = MemoryPlan(bytes: 64 << 20, threads: options.threads, partitions: Int(options.partitions))
     let directory = try WorkerDirectory(
         directory: options.state, group: ledger.definition.group, replica: options.replica, threads: options.threads,
-        makeStores: RocksStores.sharing(StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes)))
+        makeStores: RocksStores.sharing(
+            StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes, stores: memory.stores)))
     var configuration = WorkerService.Configuration()
     configuration.replica = options.replica
     configuration.leftovers = directory.leftovers

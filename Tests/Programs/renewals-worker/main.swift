@@ -20,7 +20,8 @@ func runRenewals() throws -> ExitCode {
     let memory = MemoryPlan(bytes: 64 << 20, threads: 1, partitions: 12)
     let directory = try WorkerDirectory(
         directory: "state", group: definition.group, replica: replica, threads: 1,
-        makeStores: RocksStores.sharing(StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes)))
+        makeStores: RocksStores.sharing(
+            StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes, stores: memory.stores)))
     var configuration = WorkerService.Configuration()
     configuration.replica = replica
     configuration.memory = memory

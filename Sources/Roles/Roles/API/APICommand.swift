@@ -70,7 +70,10 @@ extension Command {
         do {
             // One cache for all stores: the setting is the limit of the process.
             let bytes = configuration.worker.stateCacheBytes
-            let makeStores = RocksStores.sharing(StoreCache(bytes: bytes, bufferBytes: bytes / 4))
+            let makeStores = RocksStores.sharing(
+                StoreCache(
+                    bytes: bytes, bufferBytes: bytes / 4,
+                    stores: configuration.topicPlan.partitions * environments.count))
             for environment in environments {
                 let names = Names(prefix: configuration.topicPlan.prefix, environment: environment)
                 let path = "\(configuration.worker.stateDirectory)/\(names.apiGroup)"

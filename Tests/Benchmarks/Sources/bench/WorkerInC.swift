@@ -31,7 +31,8 @@ func runInC(
     work.note = Int64(36 + 10 + definition.events.topic.utf8.count + 33)
     work.directory = cString(scratch.path)
     work.block_bytes = Int64(memory.blockBytes)
-    work.write_buffer_bytes = Int64(memory.writeBufferBytes)
+    // The memory of the worker, in fixed shares: each store may fill one buffer while another is written to a file.
+    work.write_buffer_bytes = Int64(memory.bufferBytes / memory.stores / 2)
     // The same as in Consumer.Configuration.readAhead.
     work.queued_kilobytes = Int64(memory.readAheadBytes / 1024 * 2 / 3)
     work.queued_records = Int64(memory.readAheadBytes / 3 / 400)

@@ -86,7 +86,8 @@ final class RunningWorker {
 /// Stores of the rows that do not measure the cache: with its default size.
 func openStores(_ directory: String, _ memory: MemoryPlan = defaultMemory()) throws -> RocksStores {
     return try RocksStores(
-        directory: directory, cache: StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes))
+        directory: directory,
+        cache: StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes, stores: memory.stores))
 }
 
 /// The output of a run in another process: names and numbers.
@@ -268,7 +269,9 @@ private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
     let directory = try WorkerDirectory(
         directory: arguments[4], group: group, replica: .slot(slot),
         makeStores: RocksStores.sharing(
-            StoreCache(bytes: defaultMemory().blockBytes, bufferBytes: defaultMemory().bufferBytes)))
+            StoreCache(
+                bytes: defaultMemory().blockBytes, bufferBytes: defaultMemory().bufferBytes,
+                stores: defaultMemory().stores)))
     let worker = try RunningWorker(
         .entitlements, prefix: arguments[2], run: arguments[3],
         KafkaLog(ClientProperties(bootstrapServers: arguments[1])), directory.stores,

@@ -31,7 +31,7 @@ func measureWorkerSize(_ report: inout Report) async throws {
         "resident at the end \(mebibytes(figures["resident"])): \(mebibytes(figures["files"])) of files such as the program, "
             + "\(mebibytes(figures["used"])) allocated, \(mebibytes(figures["free"])) that the allocator keeps for later; "
             + "planned: entries \(mebibytes(Double(memory.entryBytes))), blocks \(mebibytes(Double(memory.blockBytes))), "
-            + "write buffers \(mebibytes(Double(2 * memory.writeBufferBytes)))")
+            + "write buffers \(mebibytes(Double(memory.bufferBytes)))")
     report.judge(
         "worker-size", "resident at most \(mebibytes(figures["peak"])), of \(mebibytes(ceilingBytes))",
         ratio: figures["peak"] / ceilingBytes, .atMost(1))
