@@ -254,7 +254,7 @@ import Testing
         var exposed: Set<String> = []
         for module in [
             "ChurnWorker", "Clock", "Cluster", "ConsumptionSender", "ConsumptionWorker", "EntitlementsWorker", "HTTP",
-            "Ingest", "ReadAPI", "Revocation", "Runtime", "Service", "Serving", "Telemetry",
+            "Ingest", "ReadAPI", "Revocation", "Runtime", "Service", "Serving", "Telemetry", "Workers",
         ] {
             for file in try SourceFile.all(below: manifest.folder(ofModule: module)) {
                 let source = file.lines.joined(separator: "\n")

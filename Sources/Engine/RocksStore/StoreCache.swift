@@ -18,6 +18,7 @@ public final class StoreCache: Sendable {
     nonisolated(unsafe) let cache: OpaquePointer
     /// Bytes at which a store begins to fill another buffer, whatever the budget.
     let bufferSize: Int
+    private let budget: Int
     /// Bytes of the buffers that are being filled. The rest of the budget is for those that are being written to files.
     private let fillingLimit: Int
     /// The bytes that each open store is filling, by the address of its database.
@@ -31,6 +32,7 @@ public final class StoreCache: Sendable {
     public init(bytes: Int, bufferBytes: Int = 32 << 20, stores: Int = 12) {
         cache = rocksdb_cache_create_lru(bytes)
         bufferSize = min(max(4 * bufferBytes / max(16, stores), 256 << 10), Self.greatestBuffer)
+        budget = bufferBytes
         fillingLimit = bufferBytes / 4 * 3
     }
 
@@ -41,9 +43,7 @@ public final class StoreCache: Sendable {
 
     /// Bytes of all write buffers, with those that are being written to files.
     public var bufferBytes: Int {
-        filling.withLock { filling in
-            filling.keys.reduce(0) { sum, store in sum + Self.bytes("rocksdb.cur-size-all-mem-tables", store) }
-        }
+        filling.withLock { Self.bufferBytes($0.keys) }
     }
 
     // MARK: For stores
@@ -65,15 +65,22 @@ public final class StoreCache: Sendable {
                 let largest = filling.max(by: { ($0.value, $0.key) < ($1.value, $1.key) })
             else { return }
             filling[largest.key] = 0
-            Self.beginFlush(largest.key)
+            // If the disk is slower than the changes, this thread waits, and so do all others that write.
+            let isFull = Self.bufferBytes(filling.keys) + largest.value > budget
+            Self.flush(largest.key, waits: isFull)
         }
     }
 
-    /// A fault is reported by the next write to that store.
-    private static func beginFlush(_ database: UInt) {
+    private static func bufferBytes(_ stores: Dictionary<UInt, Int>.Keys) -> Int {
+        stores.reduce(0) { sum, store in sum + bytes("rocksdb.cur-size-all-mem-tables", store) }
+    }
+
+    /// RocksDB writes buffers to files in the order in which it was asked to, so after waiting for the last one all are
+    /// written. A fault is reported by the next write to that store.
+    private static func flush(_ database: UInt, waits: Bool) {
         let options = rocksdb_flushoptions_create()!
         defer { rocksdb_flushoptions_destroy(options) }
-        rocksdb_flushoptions_set_wait(options, 0)
+        rocksdb_flushoptions_set_wait(options, waits ? 1 : 0)
         var words: UnsafeMutablePointer<CChar>?
         rocksdb_flush(OpaquePointer(bitPattern: database)!, options, &words)
         if let words { rocksdb_free(words) }
