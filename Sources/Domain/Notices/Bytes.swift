@@ -37,14 +37,14 @@ public struct ByteWriter: ~Copyable {
     /// Seven bits per byte, the lowest first; the highest bit means that more follow.
     @inlinable public mutating func unsigned(_ value: UInt64) {
         makeRoom(for: 10)
-        var rest = value
+        var (rest, end) = (value, count)
         while rest >= 0x80 {
-            memory[count] = UInt8(truncatingIfNeeded: rest) | 0x80
-            count += 1
+            memory[end] = UInt8(truncatingIfNeeded: rest) | 0x80
+            end += 1
             rest >>= 7
         }
-        memory[count] = UInt8(rest)
-        count += 1
+        memory[end] = UInt8(truncatingIfNeeded: rest)
+        count = end + 1
     }
 
     /// Numbers near zero are short, also negative ones.
@@ -81,44 +81,50 @@ public enum CompactNumber {
     /// Each number has exactly one form: a longer form of the same number is invalid, which is nil.
     @inlinable @inline(__always)
     public static func unsigned(in bytes: UnsafeBufferPointer<UInt8>, at place: inout Int) -> UInt64? {
-        if bytes.count - place >= 8 {
+        if bytes.count &- place >= 8, let start = UnsafeRawPointer(bytes.baseAddress) {
             // All bytes at once: every row has six numbers of some five bytes.
-            let word = UInt64(
-                littleEndian: UnsafeRawBufferPointer(bytes).loadUnaligned(fromByteOffset: place, as: UInt64.self))
+            let word = UInt64(littleEndian: start.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+            if word & 0x80 == 0 {
+                place &+= 1
+                return word & 0x7f
+            }
             let ends = ~word & 0x8080_8080_8080_8080
             if ends != 0 {
-                let count = ends.trailingZeroBitCount / 8 + 1
-                let sevens = word & (ends ^ (ends - 1)) & 0x7f7f_7f7f_7f7f_7f7f
-                place += count
-                if count > 1, sevens >> UInt64(8 * (count - 1)) == 0 { return nil }
+                // All bits up to the end of the last byte.
+                let used = ends ^ (ends &- 1)
+                let sevens = word & used & 0x7f7f_7f7f_7f7f_7f7f
+                // The last byte of a longer form is zero.
+                if sevens <= used &>> 8 { return nil }
+                place &+= (ends.trailingZeroBitCount &+ 1) &>> 3
                 return joined(sevens)
             }
         }
-        // The address of `place` is given to nobody, so that it stays in a register.
-        var next = place
-        let value = longUnsigned(in: bytes, at: &next)
-        place = next
-        return value
+        guard let long = longUnsigned(in: bytes, at: place) else { return nil }
+        place = long.end
+        return long.value
     }
 
     /// Eight groups of seven bits without the gaps between them.
     @inlinable @inline(__always)
     static func joined(_ sevens: UInt64) -> UInt64 {
-        let pairs = (sevens & 0x7f00_7f00_7f00_7f00) >> 1 | sevens & 0x007f_007f_007f_007f
-        let fours = (pairs & 0x3fff_0000_3fff_0000) >> 2 | pairs & 0x0000_3fff_0000_3fff
-        return (fours & 0x0fff_ffff_0000_0000) >> 4 | fours & 0x0000_0000_0fff_ffff
+        // The upper one of two neighbours moves down, by one, two and four bits.
+        let pairs = sevens &- (sevens &>> 1 & 0x3f80_3f80_3f80_3f80)
+        let fours = pairs &- (pairs &>> 2 & 0x0fff_c000_0fff_c000) &* 3
+        return (fours &>> 32) &<< 28 | fours & 0x0fff_ffff
     }
 
-    @usableFromInline static func longUnsigned(in bytes: UnsafeBufferPointer<UInt8>, at place: inout Int) -> UInt64? {
-        var value: UInt64 = 0
-        var shift: UInt64 = 0
+    /// Returned instead of changing the place of a reader: whatever has an address does not stay in a register.
+    @usableFromInline static func longUnsigned(
+        in bytes: UnsafeBufferPointer<UInt8>, at start: Int
+    ) -> (value: UInt64, end: Int)? {
+        var (value, shift, place): (UInt64, UInt64, Int) = (0, 0, start)
         while shift < 64, place < bytes.count {
             let next = bytes[place]
             place += 1
             let bits = UInt64(next & 0x7f)
             guard shift < 63 || bits <= 1 else { return nil }
             value |= bits << shift
-            if next < 0x80 { return next == 0 && shift > 0 ? nil : value }
+            if next < 0x80 { return next == 0 && shift > 0 ? nil : (value, place) }
             shift += 7
         }
         return nil

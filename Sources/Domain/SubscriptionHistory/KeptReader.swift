@@ -40,7 +40,7 @@ public struct KeptReader {
             refuse()
             return 0
         }
-        defer { next += 1 }
+        defer { next &+= 1 }
         return bytes[next]
     }
 
@@ -54,10 +54,6 @@ public struct KeptReader {
     }
 
     @inlinable @inline(__always) public mutating func unsigned() -> UInt64 {
-        if next < bytes.count, bytes[next] < 0x80 {
-            next += 1
-            return UInt64(bytes[next - 1])
-        }
         guard let value = CompactNumber.unsigned(in: bytes, at: &next) else {
             refuse()
             return 0
@@ -81,16 +77,16 @@ public struct KeptReader {
 
     /// 8 bytes.
     @inlinable @inline(__always) public mutating func fixed() -> UInt64 {
-        guard bytes.count - next >= 8 else {
+        guard bytes.count &- next >= 8, let start = UnsafeRawPointer(bytes.baseAddress) else {
             refuse()
             return 0
         }
-        defer { next += 8 }
-        return UInt64(bigEndian: UnsafeRawBufferPointer(bytes).loadUnaligned(fromByteOffset: next, as: UInt64.self))
+        defer { next &+= 8 }
+        return UInt64(bigEndian: start.loadUnaligned(fromByteOffset: next, as: UInt64.self))
     }
 
     /// A number of things that use at least a byte each.
-    @inlinable public mutating func count() -> Int {
+    @inlinable @inline(__always) public mutating func count() -> Int {
         let count = unsigned()
         guard count <= UInt64(bytes.count - next) else {
             refuse()
