@@ -273,20 +273,22 @@ public struct JSONWriter {
         let (ones, tops) = (0x0101_0101_0101_0101 as UInt64, 0x8080_8080_8080_8080 as UInt64)
         /// Sets the top bit of each byte that is zero; perhaps also of bytes after the first one.
         func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & tops }
-        var place = 0
-        while place + 8 <= bytes.count {
+        func isMarked(at place: Int) -> Bool {
             let word = bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)
             let isBelowSpace = (word &- ones &* 0x20) & ~word & tops
             let isMark =
                 zeros(word ^ ones &* UInt64(UInt8(ascii: "\""))) | zeros(word ^ ones &* UInt64(UInt8(ascii: "\\")))
-            if isBelowSpace | isMark != 0 { return true }
+            return isBelowSpace | isMark != 0
+        }
+        if bytes.count < 8 { return text.contains { needsEscape($0) } }
+        // The last eight bytes overlap with those before.
+        let last = bytes.count - 8
+        var place = 0
+        while place < last {
+            if isMarked(at: place) { return true }
             place += 8
         }
-        while place < bytes.count {
-            if needsEscape(bytes[place]) { return true }
-            place += 1
-        }
-        return false
+        return isMarked(at: last)
     }
 
     private static func needsEscape(_ byte: UInt8) -> Bool {
