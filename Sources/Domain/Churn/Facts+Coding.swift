@@ -99,11 +99,11 @@ struct UnreadNotices: ~Copyable {
         ids.append(transaction.id)
     }
 
-    /// Counts the notice that had the transaction, if any.
-    @inline(__always) mutating func count(_ key: Notice.Key, to end: Int32) {
-        count += 1
+    /// Counts all notices.
+    mutating func end(_ count: Int, last: Notice.Key?, to end: Int32) {
+        self.count = count
+        self.last = last
         to = end
-        last = key
     }
 }
 
@@ -173,8 +173,79 @@ extension Facts {
         return .none
     }
 
+    /// The oldest of them are only looked through.
+    /// - Returns: false: the bytes are invalid.
+    private mutating func readNotices(_ count: Int, unread old: Int, _ reader: inout KeptReader) -> Bool {
+        let tables = KeptTables(texts: texts.all, parts: parts.count)
+        return lookThrough(old, tables, &reader) && readNotices(count - old, tables, &reader)
+    }
+
+    // Each has a reader of its own, so that its place stays in a register. They are two functions because the compiler
+    // stops inlining what is called for each notice when a function gets too large.
+
+    /// Checks notices like any others, but keeps only what `unread` says of them.
+    private mutating func lookThrough(_ count: Int, _ tables: KeptTables, _ kept: inout KeptReader) -> Bool {
+        var reader = kept
+        var last: Notice.Key?
+        for _ in 0..<count {
+            guard let start = tables.readStart(&reader, after: last) else { return false }
+            if start.flags.contains(.transaction) {
+                var transaction = Transaction()
+                tables.readTransaction(&reader, start, into: &transaction)
+                unread.add(transaction)
+            }
+            if start.flags.contains(.info) {
+                var info = Info()
+                tables.readInfo(&reader, start, into: &info)
+            }
+            guard reader.isValid else { return false }
+            last = start.key
+        }
+        unread.end(count, last: last, to: Int32(truncatingIfNeeded: reader.place))
+        kept = reader
+        return true
+    }
+
+    /// Appends notices.
+    private mutating func readNotices(_ count: Int, _ tables: KeptTables, _ kept: inout KeptReader) -> Bool {
+        var reader = kept
+        var last = unread.last
+        for _ in 0..<count {
+            let from = Int32(truncatingIfNeeded: reader.place)
+            guard let start = tables.readStart(&reader, after: last) else { return false }
+            let notice = notices.appendUnwritten()
+            notice.pointee.signedDate = start.key.signedDate
+            notice.pointee.id = start.key.id
+            notice.pointee.type = start.type
+            notice.pointee.subtype = start.subtype
+            notice.pointee.transaction = nil
+            notice.pointee.info = nil
+            if start.flags.contains(.transaction) {
+                notice.pointee.transaction = Transaction()
+                tables.readTransaction(&reader, start, into: &notice.pointee.transaction!)
+            }
+            if start.flags.contains(.info) {
+                notice.pointee.info = Info()
+                tables.readInfo(&reader, start, into: &notice.pointee.info!)
+            }
+            let to = Int32(truncatingIfNeeded: reader.place)
+            notice.pointee.kept = Notice.Kept(from: from, body: start.body, to: to)
+            guard reader.isValid else { return false }
+            last = start.key
+        }
+        kept = reader
+        return true
+    }
+}
+
+/// What is needed to read the parts of a notice. If all facts were given to the functions below, the compiler would copy
+/// them for each notice.
+private struct KeptTables {
+    let texts: UnsafeBufferPointer<TextPlace>
+    let parts: Int
+
     /// What comes before the transaction and the renewal info of a notice.
-    private struct Start {
+    struct Start {
         var type: NoticeType
         var subtype: NoticeSubtype
         var key: Notice.Key
@@ -182,50 +253,8 @@ extension Facts {
         var flags: Flags
     }
 
-    /// The oldest of them are only looked through.
-    /// - Returns: false: the bytes are invalid.
-    private mutating func readNotices(_ count: Int, unread old: Int, _ kept: inout KeptReader) -> Bool {
-        // A reader of its own, so that its place stays in a register.
-        var reader = kept
-        let tables = KeptTables(texts: texts.all, parts: parts.count)
-        for _ in 0..<old { guard lookThrough(&reader, tables) else { return false } }
-        for _ in old..<count { guard readNotice(&reader, tables) else { return false } }
-        kept = reader
-        return true
-    }
-
-    /// Appends one notice. It is written where it stays: copying it takes as long as reading some of its members.
-    /// - Returns: false: the bytes are invalid.
-    @inline(__always) private mutating func readNotice(_ reader: inout KeptReader, _ tables: KeptTables) -> Bool {
-        let from = Int32(truncatingIfNeeded: reader.place)
-        let before = notices.isEmpty ? unread.last : notices[notices.count - 1].key
-        guard let start = readStart(&reader, after: before) else { return false }
-        let notice = notices.appendUnwritten()
-        notice.pointee = Notice(
-            signedDate: start.key.signedDate, id: start.key.id, type: start.type, subtype: start.subtype)
-        if start.flags.contains(.transaction) {
-            notice.pointee.transaction = tables.readTransaction(&reader, start.flags, start.key.signedDate)
-        }
-        if start.flags.contains(.info) {
-            notice.pointee.info = tables.readInfo(&reader, start.flags, start.key.signedDate)
-        }
-        notice.pointee.kept = Notice.Kept(from: from, body: start.body, to: Int32(truncatingIfNeeded: reader.place))
-        return reader.isValid
-    }
-
-    /// Checks one notice like any other, but keeps only what `unread` says of it.
-    @inline(__always) private mutating func lookThrough(_ reader: inout KeptReader, _ tables: KeptTables) -> Bool {
-        guard let start = readStart(&reader, after: unread.last) else { return false }
-        if start.flags.contains(.transaction) {
-            unread.add(tables.readTransaction(&reader, start.flags, start.key.signedDate))
-        }
-        if start.flags.contains(.info) { _ = tables.readInfo(&reader, start.flags, start.key.signedDate) }
-        unread.count(start.key, to: Int32(truncatingIfNeeded: reader.place))
-        return reader.isValid
-    }
-
     /// nil: the bytes are invalid.
-    @inline(__always) private func readStart(_ reader: inout KeptReader, after before: Notice.Key?) -> Start? {
+    @inline(always) func readStart(_ reader: inout KeptReader, after before: Notice.Key?) -> Start? {
         let kind = reader.byte()
         guard let type = NoticeType(rawValue: kind >> 4), let subtype = NoticeSubtype(rawValue: kind & 0xf) else {
             return nil
@@ -238,33 +267,29 @@ extension Facts {
         guard reader.isValid, flags.mayBeWritten else { return nil }
         return Start(type: type, subtype: subtype, key: key, body: body, flags: flags)
     }
-}
 
-/// What is needed to read the parts of a notice. If all facts were given to the functions below, the compiler would copy
-/// them for each notice.
-private struct KeptTables {
-    let texts: UnsafeBufferPointer<TextPlace>
-    let parts: Int
+    // These set all members where they stay: copying a notice takes as long as reading some of its members.
 
-    @inline(__always) func readTransaction(
-        _ reader: inout KeptReader, _ flags: Flags, _ date: Int64
-    ) -> Transaction {
-        let id = readId(&reader, isNumber: flags.contains(.numericId))
-        let version = Version(signedDate: reader.signed(from: date), hash: reader.fixed())
+    @inline(always) func readTransaction(
+        _ reader: inout KeptReader, _ notice: Start, into transaction: inout Transaction
+    ) {
+        let (flags, date) = (notice.flags, notice.key.signedDate)
+        transaction.id = readId(&reader, isNumber: flags.contains(.numericId))
+        transaction.version = Version(signedDate: reader.signed(from: date), hash: reader.fixed())
         let start = reader.signed(from: date)
-        var transaction = Transaction(id: id, version: version, purchaseDate: start)
+        transaction.purchaseDate = start
         let place = reader.unsigned()
         if place >= UInt64(parts) { reader.refuse() }
         transaction.parts = Int32(truncatingIfNeeded: place)
-        if flags.contains(.original) { transaction.originalPurchaseDate = reader.signed(from: start) }
-        if flags.contains(.expires) { transaction.expiresDate = reader.signed(from: start) }
-        if flags.contains(.revocation) { transaction.revocationDate = reader.signed(from: start) }
-        if flags.contains(.percentage) { transaction.revocationPercentage = reader.signed() }
-        if flags.contains(.price) { transaction.price = reader.signed() }
-        if flags.contains(.period) { transaction.period = reader.signed() }
-        if flags.contains(.periods) { transaction.periods = reader.signed() }
-        if flags.contains(.purchaseReason) { transaction.reason = .purchase }
-        if flags.contains(.renewalReason) { transaction.reason = .renewal }
+        transaction.originalPurchaseDate = flags.contains(.original) ? reader.signed(from: start) : nil
+        transaction.expiresDate = flags.contains(.expires) ? reader.signed(from: start) : nil
+        transaction.revocationDate = flags.contains(.revocation) ? reader.signed(from: start) : nil
+        transaction.revocationPercentage = flags.contains(.percentage) ? reader.signed() : nil
+        transaction.price = flags.contains(.price) ? reader.signed() : nil
+        transaction.period = flags.contains(.period) ? reader.signed() : nil
+        transaction.periods = flags.contains(.periods) ? reader.signed() : nil
+        transaction.reason =
+            flags.contains(.purchaseReason) ? .purchase : flags.contains(.renewalReason) ? .renewal : .unknown
         transaction.isUpgraded = flags.contains(.upgraded)
         transaction.isFreeTrial = flags.contains(.freeTrial)
         transaction.isPurchased = !flags.contains(.notPurchased)
@@ -274,7 +299,6 @@ private struct KeptTables {
         if transaction.isRenewing, transaction.expiresDate == nil { reader.refuse() }
         if let price = transaction.price, !(0...ChurnNews.limitPrice).contains(price) { reader.refuse() }
         if let share = transaction.revocationPercentage, !(0...ChurnNews.limitShare).contains(share) { reader.refuse() }
-        return transaction
     }
 
     @inline(__always) private func readId(_ reader: inout KeptReader, isNumber: Bool) -> RowId {
@@ -290,8 +314,10 @@ private struct KeptTables {
         return .number(number)
     }
 
-    @inline(__always) func readInfo(_ reader: inout KeptReader, _ flags: Flags, _ date: Int64) -> Info {
-        var info = Info(version: Version(signedDate: reader.signed(from: date), hash: reader.fixed()))
+    /// - Parameter info: an empty one.
+    @inline(always) func readInfo(_ reader: inout KeptReader, _ notice: Start, into info: inout Info) {
+        let (flags, date) = (notice.flags, notice.key.signedDate)
+        info.version = Version(signedDate: reader.signed(from: date), hash: reader.fixed())
         if flags.contains(.autoRenew) { info.autoRenewStatus = reader.signed() }
         if flags.contains(.intent) { info.expirationIntent = reader.signed() }
         if flags.contains(.grace) { info.gracePeriodExpiresDate = reader.signed(from: date) }
@@ -307,7 +333,6 @@ private struct KeptTables {
             info.commitmentPlan = text(&reader)
             if info.commitmentProduct.isNone, info.commitmentPlan.isNone { reader.refuse() }
         }
-        return info
     }
 
     @inline(__always) private func text(_ reader: inout KeptReader) -> TextNumber {

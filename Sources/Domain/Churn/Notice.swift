@@ -45,9 +45,9 @@ struct Transaction {
         case unknown = 0, purchase, renewal
     }
 
-    var id: RowId
-    var version: Version
-    var purchaseDate: Int64
+    var id = RowId.number(0)
+    var version = Version(signedDate: 0, hash: 0)
+    var purchaseDate: Int64 = 0
     var originalPurchaseDate: Int64?
     var expiresDate: Int64?
     var revocationDate: Int64?
@@ -72,7 +72,7 @@ struct Transaction {
 
 /// A renewal info as one notification shows it.
 struct Info {
-    var version: Version
+    var version = Version(signedDate: 0, hash: 0)
     var autoRenewStatus: Int64?
     var expirationIntent: Int64?
     var gracePeriodExpiresDate: Int64?
