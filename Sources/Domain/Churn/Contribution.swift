@@ -171,32 +171,40 @@ struct Contribution: ~Copyable {
             copy(to: &all)
             replace(with: &all)
         }
-        // Neighbours that were neighbours before are copied together.
-        var (from, to) = (Int32(0), Int32(0))
-        var endBefore = start
+        var (number, place) = (0, 0)
         var last: Int64 = 0
-        var place = 0
-        for number in groups.indices where !groups[number].isOpen {
-            let group = groups[number]
-            if place < values.count, values[place].cell < group.cell {
-                writer.append(reader.bytes(from: from, to: to))
-                (from, to) = (0, 0)
-                writeValues(before: group.cell, &place, after: &last, to: &writer)
+        // Where the group that was written last ends in the kept bytes; -1: it does not lie there.
+        var endBefore = start
+        while number < groups.count {
+            let first = groups[number]
+            if first.isOpen {
+                number += 1
+                continue
+            }
+            if place < values.count, values[place].cell < first.cell {
+                writeValues(before: first.cell, &place, after: &last, to: &writer)
                 endBefore = -1
             }
-            if group.from != endBefore {
-                writer.append(reader.bytes(from: from, to: to))
-                writeHead(group.cell, after: last, to: &writer)
-                from = group.body
-            } else if from == to {
-                from = group.from
+            // Neighbours that were neighbours before are copied together.
+            number = endOfNeighbours(from: number, before: place < values.count ? values[place].cell : .max)
+            let end = groups[number - 1]
+            if first.from == endBefore {
+                writer.append(reader.bytes(from: first.from, to: end.to))
+            } else {
+                writeHead(first.cell, after: last, to: &writer)
+                writer.append(reader.bytes(from: first.body, to: end.to))
             }
-            to = group.to
-            endBefore = group.to
-            last = Posting.day(of: group.cell)
+            endBefore = end.to
+            last = Posting.day(of: end.cell)
         }
-        writer.append(reader.bytes(from: from, to: to))
         writeValues(before: .max, &place, after: &last, to: &writer)
+    }
+
+    /// Behind the last group that follows without an open one, or this cell, between.
+    private func endOfNeighbours(from first: Int, before cell: UInt64) -> Int {
+        var end = first + 1
+        while end < groups.count, !groups[end].isOpen, groups[end].cell < cell { end += 1 }
+        return end
     }
 
     private func writeHead(_ cell: UInt64, after day: Int64, to writer: inout ByteWriter) {
