@@ -88,8 +88,8 @@ extension Timeline {
             // Everything about a failed payment is counted under the row whose payment failed.
             post(entry.kind.counter, at: start, under: entry.isRecovery ? place - 1 : place)
             if !rows[place].isFree { postPayment(place, entry, at: start) }
-            if place > 0, entry.kind != .resubscribed, let change = change(ofPlan: place) {
-                post(change, at: start, under: place)
+            if place > 0, entry.kind != .resubscribed, !isSamePlan(place, place - 1) {
+                post(change(ofPlan: place), at: start, under: place)
             }
         }
     }
@@ -104,9 +104,8 @@ extension Timeline {
         }
     }
 
-    /// nil: product and plan are the same as those of the row before.
-    private func change(ofPlan place: Int) -> ChurnCounter? {
-        guard !isSamePlan(place, place - 1) else { return nil }
+    /// Product or plan are not those of the row before.
+    private func change(ofPlan place: Int) -> ChurnCounter {
         let (row, before) = (rows[place], rows[place - 1])
         if row.cameByUpgrade { return .upgraded }
         if isDowngradeAskedFor(before, to: row) { return .downgraded }

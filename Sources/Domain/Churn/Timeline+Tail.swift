@@ -113,7 +113,7 @@ extension Timeline {
         return ledger.day(of: last) < day ? day : nil
     }
 
-    private func isPlain(_ place: Int) -> Bool {
+    @inline(__always) private func isPlain(_ place: Int) -> Bool {
         !rows[place].isFree && !rows[place].isCommitment && !rows[place].isRevoked && failures[place] == nil
             && rows[place].start < rows[place].expires && rows[place + 1].start <= rows[place].expires
     }

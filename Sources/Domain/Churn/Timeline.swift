@@ -162,14 +162,16 @@ struct Timeline: ~Copyable {
         return max(start, rows[place - 1].start)
     }
 
-    /// The parts that tell the cells of a row apart.
-    func parts(_ place: Int) -> PartNumbers { facts.parts[Int(rows[place].transaction.parts)] }
+    // Inlined: a call would copy all of the timeline for each row.
 
-    func hasSameParts(_ left: Int, _ right: Int) -> Bool {
+    /// The parts that tell the cells of a row apart.
+    @inline(__always) func parts(_ place: Int) -> PartNumbers { facts.parts[Int(rows[place].transaction.parts)] }
+
+    @inline(__always) func hasSameParts(_ left: Int, _ right: Int) -> Bool {
         rows[left].transaction.parts == rows[right].transaction.parts
     }
 
-    func isSamePlan(_ left: Int, _ right: Int) -> Bool {
+    @inline(__always) func isSamePlan(_ left: Int, _ right: Int) -> Bool {
         if hasSameParts(left, right) { return true }
         let (left, right) = (parts(left), parts(right))
         return left.product == right.product && left.plan == right.plan
