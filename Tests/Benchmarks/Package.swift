@@ -19,6 +19,7 @@ let package = Package(
             name: "CLoops", dependencies: [.product(name: "CSIMDJSON", package: "perennial")],
             cSettings: [.define("_GNU_SOURCE"), .treatAllWarnings(as: .error)],
             linkerSettings: [.linkedLibrary("rdkafka"), .linkedLibrary("rocksdb")]),
+        // The allocator of the program: rows must measure what users run.
         .executableTarget(
             name: "bench",
             dependencies: [
@@ -40,7 +41,7 @@ let package = Package(
                 // Not linked, only built in the same build, because the rows start it as a program.
                 .product(name: "perennial", package: "perennial"),
             ],
-            swiftSettings: strict),
+            swiftSettings: strict, linkerSettings: [.linkedLibrary("mimalloc")]),
     ],
     cLanguageStandard: .c17
 )

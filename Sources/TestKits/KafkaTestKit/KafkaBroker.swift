@@ -32,7 +32,11 @@ public final class KafkaBroker: Sendable {
         self.ports = ports[id - 1]
         self.distribution = distribution
         logDirectory = scratch.path
-        let heap = options.nodes == 1 ? "-Xms256m -Xmx1g" : "-Xms128m -Xmx384m"
+        let heap =
+            switch options.java {
+            case .usual: "-Xms1g -Xmx1g"
+            case .quick, .thrifty: options.nodes == 1 ? "-Xms256m -Xmx1g" : "-Xms128m -Xmx384m"
+            }
         java = KafkaDistribution.environment(of: options.java, heap: heap)
         hasSASL = options.credentials != nil
         startLimit = options.startLimit

@@ -85,9 +85,11 @@ final class RunningWorker {
 
 /// Stores of the rows that do not measure the cache: with its default size.
 func openStores(_ directory: String, _ memory: MemoryPlan = defaultMemory()) throws -> RocksStores {
-    return try RocksStores(
-        directory: directory,
-        cache: StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes, stores: memory.stores))
+    try RocksStores(directory: directory, cache: makeCache(memory))
+}
+
+func makeCache(_ memory: MemoryPlan) -> StoreCache {
+    StoreCache(bytes: memory.blockBytes, bufferBytes: memory.bufferBytes, stores: memory.stores)
 }
 
 /// The output of a run in another process: names and numbers.
@@ -268,10 +270,7 @@ private func runUntilKilled(_ arguments: [String]) throws -> RunFigures {
     let group = Rerun(.entitlements, prefix: arguments[2], run: arguments[3]).definition.group
     let directory = try WorkerDirectory(
         directory: arguments[4], group: group, replica: .slot(slot),
-        makeStores: RocksStores.sharing(
-            StoreCache(
-                bytes: defaultMemory().blockBytes, bufferBytes: defaultMemory().bufferBytes,
-                stores: defaultMemory().stores)))
+        makeStores: RocksStores.sharing(makeCache(defaultMemory())))
     let worker = try RunningWorker(
         .entitlements, prefix: arguments[2], run: arguments[3],
         KafkaLog(ClientProperties(bootstrapServers: arguments[1])), directory.stores,

@@ -1,9 +1,9 @@
 // A worker with many subscriptions on disk: how much memory is resident, and how fast it is with frequent and with rare keys.
 
-import CLoops
 import KafkaTestKit
 import Log
 import Platform
+import RocksStore
 import Runtime
 import Store
 
@@ -29,8 +29,7 @@ func measureWorkerSize(_ report: inout Report) async throws {
     let memory = defaultMemory(partitions: 1)
     report.note(
         "resident at the end \(mebibytes(figures["resident"])): \(mebibytes(figures["files"])) of files such as the program, "
-            + "\(mebibytes(figures["used"])) allocated, \(mebibytes(figures["free"])) that the allocator keeps for later; "
-            + "planned: entries \(mebibytes(Double(memory.entryBytes))), blocks \(mebibytes(Double(memory.blockBytes))), "
+            + "\(mebibytes(figures["blocks"])) of blocks, \(mebibytes(figures["buffers"])) of write buffers; planned: entries \(mebibytes(Double(memory.entryBytes))), blocks \(mebibytes(Double(memory.blockBytes))), "
             + "write buffers \(mebibytes(Double(memory.bufferBytes)))")
     report.judge(
         "worker-size", "resident at most \(mebibytes(figures["peak"])), of \(mebibytes(ceilingBytes))",
@@ -54,6 +53,7 @@ func runSize(subscriptions: Int) throws -> RunFigures {
         changelog: Changelog(.entitlements, end: madeEnd), subscriptions: subscriptions, input: .changes(choice))
     // All of them are in one partition.
     let memory = defaultMemory(partitions: 1)
+    let cache = makeCache(memory)
     let (restoring, hot, cold) = (Meter(), Meter(), Meter())
     let restore = restoring.hooks(restoring: 1)
     let hooks = SessionHooks(
@@ -71,7 +71,7 @@ func runSize(subscriptions: Int) throws -> RunFigures {
             if next >= 3 * records { cold.stop() }
         })
     let worker = try RunningWorker(
-        .entitlements, prefix: "bench", run: "size", log, try openStores(scratch.path, memory), hooks
+        .entitlements, prefix: "bench", run: "size", log, try RocksStores(directory: scratch.path, cache: cache), hooks
     ) { $0.memory = memory }
     let last = try requireSpending(cold, within: .seconds(600))
     let restored = try requireSpending(restoring, within: .zero)
@@ -82,8 +82,8 @@ func runSize(subscriptions: Int) throws -> RunFigures {
     figures["cold"] = Double(records) / last.cpuMicroseconds * 1e6
     figures["resident"] = RunFigures.residentBytes
     figures["files"] = RunFigures.residentFileBytes
-    figures["used"] = Double(bench_heap_used())
-    figures["free"] = Double(bench_heap_kept())
+    figures["blocks"] = Double(cache.blockBytes)
+    figures["buffers"] = Double(cache.bufferBytes)
     try worker.stop()
     return figures
 }

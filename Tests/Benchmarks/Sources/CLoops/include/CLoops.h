@@ -88,11 +88,6 @@ typedef struct {
 /// The heap allocations of this thread so far.
 int64_t bench_allocations(void);
 
-/// Bytes that the process has allocated.
-int64_t bench_heap_used(void);
-/// Bytes that are free, and that the allocator keeps.
-int64_t bench_heap_kept(void);
-
 /// A worker without rules and without an engine. It processes exactly once, from a group's input to outputs with headers and to a
 /// changelog with a note for each partition and commit. It parses each record, reads its state from RocksDB and writes one of the
 /// given size back. Returns the number of outputs that it has written; -1 on failure.
