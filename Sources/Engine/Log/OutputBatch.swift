@@ -43,7 +43,7 @@ public final class OutputBatch {
     // inside a closure that uses its bytes, which the rules of `withRecord` and `forEachHeader` forbid.
     @exclusivity(unchecked) public private(set) var records: [Record] = []
     /// Whoever keeps it can read the records of this moment at their addresses, whatever happens to the batch.
-    @exclusivity(unchecked) public private(set) var memory = OutputMemory(capacity: 1024)
+    @exclusivity(unchecked) public private(set) var memory = OutputMemory(capacity: leastCapacity)
     /// Bytes of all records together, including their descriptions.
     @exclusivity(unchecked) public private(set) var byteCount = 0
     @exclusivity(unchecked) private var open: Record?
@@ -53,6 +53,7 @@ public final class OutputBatch {
     private let spareBytes: Int
     /// So that a search among them stays short.
     private static let mostLent = 64
+    private static let leastCapacity = 1024
 
     /// - Parameter spareBytes: how much memory is kept at most to be used again, besides that of the batch's records.
     public init(spareBytes: Int = 4 << 20) { self.spareBytes = spareBytes }
@@ -180,20 +181,39 @@ public final class OutputBatch {
 
     private func grow(by count: Int) {
         // Whoever keeps the former memory has all records there that the batch had by then.
-        let capacity = max(memory.capacity * 2, byteCount + count)
-        move(to: free(capacity) ?? OutputMemory(capacity: capacity), keeping: byteCount)
+        let capacity = max(memory.capacity * 2, Self.capacity(for: byteCount + count))
+        let former = memory
+        if let free = free(capacity) {
+            move(to: free, keeping: byteCount)
+            keepForLater(former)
+        } else {
+            move(to: OutputMemory(capacity: capacity), keeping: byteCount)
+        }
     }
 
     /// The next record will be written from `count` on, over bytes that somebody may still read.
     private func cut(to count: Int) {
         if count < byteCount, !isKnownUniquelyReferenced(&memory) {
             let former = memory
-            move(to: free(count) ?? OutputMemory(capacity: max(byteCount, 1024)), keeping: count)
-            lent.append(former)
-            var bytes = lent.reduce(0) { $0 + $1.capacity }
-            while bytes > spareBytes || lent.count > Self.mostLent { bytes -= lent.removeFirst().capacity }
+            // The next records will often take as much.
+            let capacity = Self.capacity(for: byteCount)
+            move(to: free(capacity) ?? OutputMemory(capacity: capacity), keeping: count)
+            keepForLater(former)
         }
         byteCount = count
+    }
+
+    /// Few different sizes, so that memory fits again.
+    private static func capacity(for bytes: Int) -> Int {
+        var capacity = leastCapacity
+        while capacity < bytes { capacity *= 2 }
+        return capacity
+    }
+
+    private func keepForLater(_ former: OutputMemory) {
+        lent.append(former)
+        var bytes = lent.reduce(0) { $0 + $1.capacity }
+        while bytes > spareBytes || lent.count > Self.mostLent { bytes -= lent.removeFirst().capacity }
     }
 
     private func move(to other: OutputMemory, keeping count: Int) {

@@ -30,10 +30,10 @@ public struct MemoryPlan: Sendable, Equatable {
         let rest = max(bytes - bufferBytes, bytes / 4)
         blockBytes = rest / 4
         // A restore and a backlog often occur together, after a crash.
-        restoreReadAheadBytes = rest / 5
+        restoreReadAheadBytes = rest / 10
         restoreWriteBytes = rest / 20
-        readAheadBytes = rest / 8 / max(1, threads)
-        cycleBytes = min(rest / 16 / max(1, threads), 32 << 20)
-        entryBytes = rest * 2 / 5
+        readAheadBytes = rest / 16 / max(1, threads)
+        cycleBytes = min(rest / 8 / max(1, threads), 32 << 20)
+        entryBytes = rest / 2
     }
 }
