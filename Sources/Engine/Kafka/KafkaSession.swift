@@ -237,9 +237,9 @@ final class KafkaSession: LogSession {
                 return try producer.send(outputs, index, to: self.outputs[topic], token: UInt(topic), lending: true)
             } catch {
                 switch (error.code, error.remedy) {
-                // This ends by itself: records that are not delivered within the transaction timeout fail, and with
-                // them the transaction.
-                case (.queueFull, _): producer.poll(.milliseconds(10))
+                // Records that wait for others of their partition are sent now. This ends by itself: records that are
+                // not delivered within the transaction timeout fail, and with them the transaction.
+                case (.queueFull, _): try producer.flush(by: Deadline(after: .milliseconds(10)))
                 // Not `retrySameCall`: the records before this one are already in the transaction.
                 case (_, .retrySameCall):
                     throw KafkaFault(.stopProcess, error.code, operation: error.operation, detail: error.detail)

@@ -326,9 +326,11 @@ public final class TransactionalProducer {
         noticeSigns()
     }
 
+    /// Waits for the reports of all records, and lets none wait for others of its partition meanwhile.
+    ///
     /// Called before any call of the transaction protocol is timed: waiting for produce requests, which are safe
     /// because of their sequence numbers, must not make a producer suspect. A failed delivery shows in the next call.
-    private func flush(by deadline: Deadline) throws(KafkaFault) {
+    func flush(by deadline: Deadline) throws(KafkaFault) {
         while core.outstanding > 0 && !deadline.hasPassed {
             do { try core.flush(by: deadline) } catch  where error.code != .timedOut { throw error } catch {}
         }
