@@ -81,9 +81,9 @@ public enum CompactNumber {
     /// Each number has exactly one form: a longer form of the same number is invalid, which is nil.
     @inlinable @inline(__always)
     public static func unsigned(in bytes: UnsafeBufferPointer<UInt8>, at place: inout Int) -> UInt64? {
-        if bytes.count &- place >= 8, let start = UnsafeRawPointer(bytes.baseAddress) {
+        if bytes.count &- place >= 8 {
             // All bytes at once: every row has six numbers of some five bytes.
-            let word = UInt64(littleEndian: start.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+            let word = UInt64(littleEndian: eight(of: bytes, at: place))
             if word & 0x80 == 0 {
                 place &+= 1
                 return word & 0x7f
@@ -102,6 +102,12 @@ public enum CompactNumber {
         guard let long = longUnsigned(in: bytes, at: place) else { return nil }
         place = long.end
         return long.value
+    }
+
+    /// They must be there, and then there is an address.
+    @inlinable @inline(__always)
+    public static func eight(of bytes: UnsafeBufferPointer<UInt8>, at place: Int) -> UInt64 {
+        UnsafeRawPointer(bytes.baseAddress.unsafelyUnwrapped).loadUnaligned(fromByteOffset: place, as: UInt64.self)
     }
 
     /// Eight groups of seven bits without the gaps between them.

@@ -77,12 +77,12 @@ public struct KeptReader {
 
     /// 8 bytes.
     @inlinable @inline(__always) public mutating func fixed() -> UInt64 {
-        guard bytes.count &- next >= 8, let start = UnsafeRawPointer(bytes.baseAddress) else {
+        guard bytes.count &- next >= 8 else {
             refuse()
             return 0
         }
         defer { next &+= 8 }
-        return UInt64(bigEndian: start.loadUnaligned(fromByteOffset: next, as: UInt64.self))
+        return UInt64(bigEndian: CompactNumber.eight(of: bytes, at: next))
     }
 
     /// A number of things that use at least a byte each.

@@ -10,8 +10,7 @@ private let records = 400_000
 private let most = 10.0
 /// Heap allocations per notification of the mix.
 private let mostAllocations = 0.1
-/// As many times as long with 260 periods as with 12. Not reached yet: all notices and numbers that are kept are read, and the numbers
-/// are written.
+/// As many times as long with 260 periods as with 12: all notices and numbers that are kept are checked.
 private let mostGrowth = 3.0
 
 func measureChurnDomain(_ report: inout Report) async throws {
