@@ -30,13 +30,28 @@ public final class StoreCache: Sendable {
     ///   - stores: how many stores may be open. A buffer has at most four times the share of a store: a fiftieth of this
     ///     size is its filter, which also the buffer of a quiet store has.
     public init(bytes: Int, bufferBytes: Int = 32 << 20, stores: Int = 12) {
-        cache = rocksdb_cache_create_lru(bytes)
+        let options = rocksdb_lru_cache_options_create()!
+        defer { rocksdb_lru_cache_options_destroy(options) }
+        rocksdb_lru_cache_options_set_capacity(options, bytes)
+        rocksdb_lru_cache_options_set_num_shard_bits(options, Self.shardBits(of: bytes))
+        cache = rocksdb_cache_create_lru_opts(options)
         bufferSize = min(max(4 * bufferBytes / max(16, stores), 256 << 10), Self.greatestBuffer)
         budget = bufferBytes
         fillingLimit = bufferBytes / 4 * 3
     }
 
     deinit { rocksdb_cache_destroy(cache) }
+
+    /// RocksDB would divide the cache into shards of half a MiB, so that threads rarely wait for each other. The index of
+    /// a file fills such a shard: it would make room for the next one, and be read again for nearly every key. So there
+    /// are four shards at most, and none is smaller than 8 MiB.
+    static func shardBits(of bytes: Int) -> Int32 {
+        switch bytes >> 20 {
+        case ..<16: 0
+        case ..<32: 1
+        default: 2
+        }
+    }
 
     /// Bytes of blocks in memory.
     public var blockBytes: Int { rocksdb_cache_get_usage(cache) }

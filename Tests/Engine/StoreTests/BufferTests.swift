@@ -81,3 +81,11 @@ import Testing
         #expect(StoreCache(bytes: 1 << 20, bufferBytes: budget, stores: stores).bufferSize == size)
     }
 }
+
+@Suite struct `The blocks of a process` {
+    /// An index of half a MiB would fill a shard of RocksDB's own choice.
+    @Test(arguments: [(0, 1), (1, 1), (15, 1), (16, 2), (31, 2), (32, 4), (52, 4), (1 << 20, 4)])
+    func `are in four shards at most, of at least 8 MiB`(_ mebibytes: Int, _ shards: Int) {
+        #expect(1 << Int(StoreCache.shardBits(of: mebibytes << 20)) == shards)
+    }
+}

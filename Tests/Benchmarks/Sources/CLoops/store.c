@@ -7,6 +7,15 @@
 
 // The options, the keys and the batches are those of Sources/Engine/RocksStore/RocksStores.swift, so that only the wrapping differs.
 
+rocksdb_cache_t *bench_make_cache(size_t bytes) {
+    rocksdb_lru_cache_options_t *options = rocksdb_lru_cache_options_create();
+    rocksdb_lru_cache_options_set_capacity(options, bytes);
+    rocksdb_lru_cache_options_set_num_shard_bits(options, bytes < (16 << 20) ? 0 : bytes < (32 << 20) ? 1 : 2);
+    rocksdb_cache_t *cache = rocksdb_cache_create_lru_opts(options);
+    rocksdb_lru_cache_options_destroy(options);
+    return cache;
+}
+
 rocksdb_t *bench_open_store(const char *path, rocksdb_cache_t *cache, size_t write_buffer_bytes) {
     rocksdb_options_t *options = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(options, 1);
@@ -17,11 +26,14 @@ rocksdb_t *bench_open_store(const char *path, rocksdb_cache_t *cache, size_t wri
     rocksdb_block_based_options_set_cache_index_and_filter_blocks(tables, 1);
     rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(tables, 1);
     rocksdb_block_based_options_set_pin_top_level_index_and_filter(tables, 1);
+    rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(tables, 1);
     rocksdb_block_based_options_set_filter_policy(tables, rocksdb_filterpolicy_create_bloom_full(10));
     rocksdb_options_set_block_based_table_factory(options, tables);
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(options, 0.02);
     rocksdb_options_set_memtable_whole_key_filtering(options, 1);
     rocksdb_options_set_max_open_files(options, 256);
+    rocksdb_options_set_level0_file_num_compaction_trigger(options, 8);
+    rocksdb_options_set_max_bytes_for_level_base(options, 64 << 20);
     rocksdb_options_set_compression(options, rocksdb_no_compression);
     rocksdb_options_set_max_background_jobs(options, 2);
     rocksdb_options_set_skip_stats_update_on_db_open(options, 1);
@@ -36,7 +48,7 @@ rocksdb_t *bench_open_store(const char *path, rocksdb_cache_t *cache, size_t wri
 }
 
 static rocksdb_t *open_store(const char *path, int64_t cache_bytes) {
-    return bench_open_store(path, rocksdb_cache_create_lru((size_t)cache_bytes), 8 << 20);
+    return bench_open_store(path, bench_make_cache((size_t)cache_bytes), 8 << 20);
 }
 
 // The beginning of every key of values, before sixteen digits.

@@ -244,7 +244,7 @@ static int commit(struct worker *worker, rd_kafka_t *consumer, const int64_t *ne
 
 static int open_stores(struct worker *worker) {
     const bench_worker_work *work = worker->work;
-    worker->cache = rocksdb_cache_create_lru((size_t)work->block_bytes);
+    worker->cache = bench_make_cache((size_t)work->block_bytes);
     worker->reading = rocksdb_readoptions_create();
     worker->writing = rocksdb_writeoptions_create();
     // As workers write: the changelog is the log.
