@@ -90,6 +90,9 @@ public final class Consumer {
     let readings = Readings()
     /// Kept alive until `close`.
     private var hooks: (any RebalanceHooks)?
+    /// From 2.2 on. How long a partition is not fetched after its queue was full: a second, if it is not set.
+    private static let timeToLookAgain = "fetch.queue.backoff.ms"
+    private let looksAgainForRoom: Bool
     /// Half of the records and bytes that may be fetched ahead, and the number delivered since the brokers' threads
     /// were last woken.
     private let halfQueue: (records: Int, bytes: Int)
@@ -121,6 +124,8 @@ public final class Consumer {
         if configuration.tellsStatistics, configuration.properties.watch != nil {
             try conf.set("statistics.interval.ms", String(ClientProperties.watchedStatisticsMilliseconds))
         }
+        looksAgainForRoom = conf.get(Self.timeToLookAgain) != nil
+        if looksAgainForRoom { try conf.set(Self.timeToLookAgain, "10") }
         try conf.apply(configuration.properties, to: .consumer)
         try conf.set("group.id", configuration.groupID)
         if let instance = configuration.instanceID { try conf.set("group.instance.id", instance) }
@@ -287,6 +292,7 @@ public final class Consumer {
     /// Call this after records were delivered. A thread of 2.0.2 that finds the queue full checks it again after a
     /// second, or when it has other work: so it gets a request before the queued records run out.
     func keepFetching(records: Int, bytes: Int) throws(KafkaFault) {
+        if looksAgainForRoom { return }
         given.records += records
         given.bytes += bytes
         guard given.records >= halfQueue.records || given.bytes >= halfQueue.bytes else { return }

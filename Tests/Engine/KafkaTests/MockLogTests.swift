@@ -10,13 +10,14 @@ import Testing
 extension `On the mock cluster` {
     /// A session that reads `in` and writes `out`.
     private func withSession(
-        _ properties: [(String, String)] = [],
+        _ properties: [(String, String)] = [], readAheadBytes: Int? = nil,
         _ body: @escaping @Sendable (MockCluster, any LogSession, RecordBatch) throws -> Void
     ) async throws {
         try await withCluster { cluster in
             var all = ClientProperties(bootstrapServers: cluster.bootstrapServers)
             for (name, value) in properties { all.set(name, value) }
-            let options = SessionOptions(group: "g", identity: "g.0-0", inputs: ["in"], outputs: ["out"])
+            var options = SessionOptions(group: "g", identity: "g.0-0", inputs: ["in"], outputs: ["out"])
+            if let readAheadBytes { options.readAheadBytes = readAheadBytes }
             let session = try KafkaLog(all).openSession(options, by: Deadline(after: soon))
             try body(cluster, session, RecordBatch())
             #expect(session.close(by: Deadline(after: soon)))
@@ -38,6 +39,34 @@ extension `On the mock cluster` {
                 value: Array(String(number).utf8))
         }
         return outputs
+    }
+
+    // MARK: Fetching
+
+    /// By itself librdkafka looks after a second whether its queue has room again.
+    @Test func `a session that is slower than its fetches does not wait for them`() async throws {
+        // The queue has room for a thousand records, and a fetch brings some hundred.
+        try await withSession([("fetch.message.max.bytes", "20000")], readAheadBytes: 1) { cluster, session, batch in
+            var writing = ClientProperties(bootstrapServers: cluster.bootstrapServers)
+            writing.set("batch.num.messages", "200")
+            writing.set("queue.buffering.max.messages", "100000")
+            try fill("in", partitions: 1, records: 60_000, writing)
+            guard case .assigned = try session.poll(into: batch, limit: 10, wait: soon) else {
+                Issue.record("no assignment")
+                return
+            }
+            try session.take(Self.beginnings, paused: [])
+            var (read, start) = (0, ContinuousClock.now)
+            while read < 60_000 {
+                let event = try session.poll(into: batch, limit: 250, wait: soon)
+                try #require(event == .records)
+                if read == 0 { start = .now }
+                read += batch.count
+                pause(for: .milliseconds(2))
+            }
+            let duration = start.duration(to: .now)
+            #expect(duration < .seconds(30), "\(duration)")
+        }
     }
 
     // MARK: Rebalances as values

@@ -58,6 +58,9 @@ static rd_kafka_t *make_consumer(const bench_worker_work *work) {
     set(conf, "session.timeout.ms", "30000");
     set(conf, "max.poll.interval.ms", "120000");
     set(conf, "fetch.wait.max.ms", "50");
+    // Only versions from 2.2 on have it.
+    size_t size = 0;
+    if (rd_kafka_conf_get(conf, "fetch.queue.backoff.ms", NULL, &size) == RD_KAFKA_CONF_OK) set(conf, "fetch.queue.backoff.ms", "10");
     char number[32];
     snprintf(number, sizeof number, "%lld", (long long)work->queued_records);
     set(conf, "queued.min.messages", number);

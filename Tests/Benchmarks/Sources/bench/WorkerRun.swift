@@ -111,11 +111,12 @@ struct RunFigures {
         set { values[name] = newValue }
     }
 
-    /// Peak of resident memory.
+    /// Peak of resident memory. In getrusage's figure the peak of the process that started this one may count as well.
     static var peakBytes: Double {
-        var usage = rusage()
-        getrusage(RUSAGE_SELF.rawValue, &usage)
-        return Double(usage.ru_maxrss) * 1024
+        let status = String(decoding: (try? readFile("/proc/self/status", limitBytes: 1 << 16)) ?? [], as: UTF8.self)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        let kilobytes = line?.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap { Double($0) }
+        return (kilobytes ?? .nan) * 1024
     }
 
     static var residentBytes: Double { residentPages(1) }
