@@ -164,7 +164,7 @@ let roles: [Target] = [
     // The allocator replaces that of glibc in this program.
     .executableTarget(
         name: "perennial", dependencies: ["CommandLine", "Platform", "Roles"],
-        linkerSettings: [.linkedLibrary("mimalloc")]),
+        linkerSettings: [.linkedLibrary("jemalloc")]),
 ]
 
 // MARK: Test support (a product, because users of the modules test with it), programs that tests start and kill, tests.

@@ -16,11 +16,11 @@ computing='ContractTests|ZoneTests|LogTests|JSONTests|CryptoTests|AppStoreTests|
 quiet='A pace|A service|A tool that does not reach Kafka|A worker as part of a process|An HTTP server under abuse|Stopping an HTTP server|The demo'
 # Suites of BrokerTests in the tier `test`: a few seconds each, conformance to a real Kafka, the program against Kafka's own tools, and
 # one run with kills. All other suites of BrokerTests are in the tier `soak`.
-quick='A follower|A gap in the notifications|A partition that has a new leader|An ingest whose broker is gone|Dead letters of a worker|Entitlements of a whole installation|Inspect|Kafka as a log|Members of a group|Offsets|The Kafka log|The judge of a flood|The judges of a fleet|The log of ingest|The program on Kafka|The tutorial of the first run|Topics and groups|Transactions|perennial usage put on Kafka'
+quick='A follower|A gap in the notifications|A partition that has a new leader|An ingest whose broker is gone|Dead letters of a worker|Entitlements of a whole installation|Inspect|Kafka as a log|Members of a group|Offsets|The Kafka log|The judge of a flood|The judges of a fleet|The log of ingest|The memory of a worker|The program on Kafka|The tutorial of the first run|Topics and groups|Transactions|perennial usage put on Kafka'
 
 # The suites of the tier `soak` wait most of the time: for sessions to end, brokers to start, retries to come. So three groups of them
 # run at the same time: these two, and all others. Each takes about as long as the others.
-first='A comparison with a replay|A replay|Answers to refund requests|Answers to refund requests in trouble|Dead letters|The memory of a worker|The read API|Without a right or a broker|Workers'
+first='A comparison with a replay|A replay|Answers to refund requests|Answers to refund requests in trouble|Dead letters|The read API|Without a right or a broker|Workers'
 second='A broker that dies|A promotion|A state that another build has kept|A worker of the runtime|Churn of a whole installation|The page about changing rules'
 # These measure the processor time of each request, how long answers take, or send as much as the machine can. They run alone, when the
 # others have ended.

@@ -84,11 +84,9 @@ fi
 
 check_swift
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    # mimalloc has no file for pkg-config.
-    pkg-config --exists rdkafka rocksdb libmicrohttpd openssl simdjson 2>/dev/null &&
-        ldconfig -p | grep -q 'libmimalloc\.so ' && exit 0
+    pkg-config --exists rdkafka rocksdb libmicrohttpd openssl simdjson jemalloc 2>/dev/null && exit 0
     fail "this system has no apt-get. Install the packages of $list with the system's own package manager:" \
-        "librdkafka, RocksDB, libmicrohttpd, OpenSSL, simdjson and mimalloc with their headers, pkg-config, openssl, curl, promtool."
+        "librdkafka, RocksDB, libmicrohttpd, OpenSSL, simdjson and jemalloc with their headers, pkg-config, openssl, curl, promtool."
 fi
 
 mapfile -t missing < <(missing_packages)

@@ -41,7 +41,7 @@ let package = Package(
                 // Not linked, only built in the same build, because the rows start it as a program.
                 .product(name: "perennial", package: "perennial"),
             ],
-            swiftSettings: strict, linkerSettings: [.linkedLibrary("mimalloc")]),
+            swiftSettings: strict, linkerSettings: [.linkedLibrary("jemalloc")]),
     ],
     cLanguageStandard: .c17
 )

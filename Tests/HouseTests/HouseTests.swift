@@ -367,9 +367,7 @@ import Testing
 @Suite struct `The program` {
     /// Sonames change with the Debian release. A program that was built elsewhere fails here, not at its first start.
     @Test func `finds its shared libraries`() throws {
-        let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
-            .appendingPathComponent("perennial")
-        let listing = try run("/usr/bin/ldd", program.path)
+        let listing = try run("/usr/bin/ldd", ownProgram.path)
         try #require(listing.code == 0, "\(listing.words)")
         #expect(!listing.words.contains("not found"), "\(listing.words)")
         for library in ["librdkafka", "libcrypto", "librocksdb", "libsimdjson"] {
@@ -378,19 +376,33 @@ import Testing
         }
         // The first library with a function is the one whose function is called.
         let loaded = listing.words.split(separator: "\n")
-        let ours = try #require(loaded.firstIndex { $0.contains("libmimalloc.so") }, "\(listing.words)")
+        let ours = try #require(loaded.firstIndex { $0.contains("libjemalloc.so") }, "\(listing.words)")
         let theirs = try #require(loaded.firstIndex { $0.contains("libc.so.6") }, "\(listing.words)")
-        #expect(ours < theirs, "malloc of glibc comes before malloc of mimalloc: \(listing.words)")
+        #expect(ours < theirs, "malloc of glibc comes before malloc of jemalloc: \(listing.words)")
+    }
+
+    /// With an arena for each core it would take more memory on a larger machine.
+    @Test func `has as many arenas of memory on every machine`() throws {
+        let version = try run(ownProgram.path, "version", environment: ["MALLOC_CONF": "confirm_conf:true"])
+        #expect(version.words.contains("Set conf value: narenas:8\n"), "\(version.words)")
+    }
+
+    private var ownProgram: URL {
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+            .appendingPathComponent("perennial")
     }
 }
 
 /// Runs a program to its end. Returns its standard output and standard error.
-private func run(_ program: String, _ arguments: String...) throws -> (code: Int32, words: String) {
+private func run(
+    _ program: String, _ arguments: String..., environment: [String: String] = [:]
+) throws -> (code: Int32, words: String) {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: program)
     process.arguments = arguments
     // Checks all mutants, whatever the environment of this run selects.
     process.environment = ProcessInfo.processInfo.environment.filter { !["GROUP", "ONE"].contains($0.key) }
+        .merging(environment) { $1 }
     let output = Pipe()
     process.standardOutput = output
     process.standardError = output

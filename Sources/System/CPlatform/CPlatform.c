@@ -89,12 +89,19 @@ int64_t perennial_received_bytes(int socket) {
     }
 }
 
-// The program is linked with mimalloc, programs of the tests are not.
-extern void mi_collect(bool force) __attribute__((weak));
+// The program is linked with jemalloc, programs of the tests are not.
+extern int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size) __attribute__((weak));
+
+// jemalloc reads this when a process starts. By itself it makes four arenas for each core of the machine. Each arena keeps memory, so
+// a process would take more memory on a larger machine.
+const char *malloc_conf = "narenas:8";
 
 void perennial_trim_memory(void) {
-    if (mi_collect)
-        mi_collect(true);
-    else
+    if (mallctl) {
+        mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+        // 4096 stands for all arenas.
+        mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
+    } else {
         malloc_trim(0);
+    }
 }
