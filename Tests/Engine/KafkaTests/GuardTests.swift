@@ -62,6 +62,17 @@ import Testing
     }
 
     @Test func `replaces a producer that lost a connection, though every call was quick`() async throws {
+        var suspicion: String?
+        // librdkafka 2.8 sometimes sends the commit again, too, so the call is not quick.
+        for _ in 0..<10 {
+            suspicion = try await suspicionAfterLostConnection()
+            if suspicion?.hasPrefix("commit took") != true { break }
+        }
+        #expect(suspicion == "a request timed out, a connection was lost, or a record was refused")
+    }
+
+    private func suspicionAfterLostConnection() async throws -> String? {
+        let suspicion = Mutex<String?>(nil)
         try await withCluster { cluster, properties in
             // A longer pause before retries: a commit that takes three quarters of it is a sign of its own.
             var properties = properties
@@ -77,12 +88,13 @@ import Testing
             try producer.send(to: topic, partition: 0, key: nil, value: [1].span)
             while producer.outstanding > 0 && !deadline.hasPassed { producer.poll(.milliseconds(10)) }
             try producer.commit()
-            #expect(producer.suspicion == "a request timed out, a connection was lost, or a record was refused")
+            suspicion.withLock { $0 = producer.suspicion }
             try producer.begin()
             #expect(producer.replacements == 1)
             try producer.abort()
             producer.close(by: Deadline(after: soon))
         }
+        return suspicion.withLock { $0 }
     }
 
     @Test(arguments: ["REQTMOUT", "TIMEOUT", "FAIL", "ERROR", "DISCONN", "CONNERR"])
