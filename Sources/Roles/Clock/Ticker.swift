@@ -61,7 +61,7 @@ public final class Ticker: ServicePart {
             let names = Names(prefix: configuration.prefix, environment: environment)
             let instruments = TickerMetrics(metrics, environment)
             status.set(.init("\(names.topic(.notifications)) has not been found yet"), for: environment)
-            return ThreadPart("clock-\(environment.rawValue)") { stop in
+            return ThreadPart("clock-\(environment.rawValue)", isAlone: true) { stop in
                 let keeper = TickerKeeper(
                     configuration, names: names, metrics: instruments, logger: logger,
                     setTrouble: { trouble in
@@ -77,7 +77,13 @@ public final class Ticker: ServicePart {
         for part in parts { try part.start(failed: failed) }
     }
 
+    /// Without a broker, a member needs seconds to end: both end at the same time, and beside the rest of the process.
+    public func stopIsNear() {
+        for part in parts { part.stopIsNear() }
+    }
+
     public func stop(by deadline: Deadline) throws {
+        stopIsNear()
         var failure: (any Error)?
         for part in parts {
             do { try part.stop(by: deadline) } catch { failure = error }

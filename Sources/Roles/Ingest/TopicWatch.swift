@@ -56,6 +56,9 @@ public final class TopicWatch: ServicePart {
         if case .failure(let error)? = thread.result { throw error }
     }
 
+    /// The last finding stays, so the parts that still work do not need this one any more.
+    public func stopIsNear() { stopRequested.open() }
+
     public func stop(by deadline: Deadline) throws {
         stopRequested.open()
         guard ended.wait(until: deadline) else { throw ServicePartFault.stillRunning }
