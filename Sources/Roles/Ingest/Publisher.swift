@@ -48,9 +48,8 @@ public final class Publisher: RecordSink, ServicePart {
     /// several each time. Otherwise it sleeps until a publication arrives. These milliseconds delay nobody who matters,
     /// least of all Apple.
     private static let turn: Duration = .milliseconds(5)
-    /// How long records are collected for a request to Kafka: at 1,500 a second over 12 partitions a request has three
-    /// or four.
-    private static let lingerMilliseconds = 20
+    /// Only so that all records of a burst (`BurstPace`) are there before librdkafka writes its requests.
+    private static let lingerMilliseconds = 2
     private static let idleInterval: Duration = .milliseconds(250)
     /// How often deadlines are checked. Each check goes through all waiting publications: some thousands if Kafka is
     /// slow.
@@ -234,11 +233,15 @@ public final class Publisher: RecordSink, ServicePart {
     /// Returns at the stop, or when the producer cannot continue.
     private func serve(_ producer: Producer, _ outlets: [Outlet: ProducerTopic], _ inFlight: InFlight) {
         var lastExpiry = ContinuousClock.now
+        var pace = BurstPace()
         while true {
             let isStopping = stopRequested.isOpen
             let isIdle = producer.outstanding == 0
-            for publication in mailbox.take(waiting: isIdle ? Self.idleInterval : .zero) {
-                send(publication, producer, outlets, inFlight)
+            let isDue = isStopping || pace.isDue(at: .now, awaitsKafka: !isIdle)
+            if isDue {
+                let burst = mailbox.take(waiting: isIdle ? Self.idleInterval : .zero)
+                for publication in burst { send(publication, producer, outlets, inFlight) }
+                if !burst.isEmpty { pace.sent(at: .now) }
             }
             producer.poll(.zero)
             if lastExpiry.duration(to: .now) >= Self.expiryInterval {
@@ -253,7 +256,7 @@ public final class Publisher: RecordSink, ServicePart {
             }
             // Everything posted before the mailbox closed has been sent above.
             if isStopping { return }
-            if producer.outstanding > 0 { pause(for: Self.turn) }
+            if producer.outstanding > 0 || !isDue { pause(for: Self.turn) }
         }
     }
 

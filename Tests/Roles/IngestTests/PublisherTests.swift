@@ -155,6 +155,26 @@ func record(
         #expect(outcomes.all == [.failed(.timedOut), .written])
     }
 
+    /// Each request costs a broker and its followers more than further records in it.
+    @Test func `makes few requests to a slow Kafka`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        rig.cluster.delayAnswers(by: .milliseconds(500))
+        // librdkafka has at most five requests of a partition in flight. The bursts of 60 ms and one late post need four.
+        rig.cluster.fail(.produce, with: Array(repeating: .none, count: 4) + [.invalidTimestamp, .invalidTimestamp])
+        let outcomes = PublisherRig.Outcomes()
+        var posted = 0
+        let end = Deadline(after: BurstPace.longestInterval)
+        repeat {
+            rig.publisher.publish(Publication([record()], by: Deadline(after: soon)) { outcomes.add($0) })
+            posted += 1
+            pause(for: .milliseconds(3))
+        } while !end.hasPassed
+        try await waitUntil("all have an outcome", within: soon) { outcomes.all.count == posted }
+        #expect(outcomes.all == Array(repeating: .written, count: posted))
+    }
+
     @Test func `refuses what does not fit its queue`() async throws {
         let rig = try PublisherRig { $0.queuedRecords = 3 }
         defer { rig.close() }
