@@ -140,6 +140,8 @@ final class FleetStage {
         var calmSince: ContinuousClock.Instant?
         while true {
             try await pass(.milliseconds(100))
+            // Where nothing is published any more, nothing can be seen to move. `end` waits until all is processed.
+            guard isPosting else { return }
             let standing = watch.standing(longerThan: Self.calm)
             if !standing.isEmpty { calmSince = nil } else if calmSince == nil { calmSince = .now }
             if let calmSince, calmSince.duration(to: .now) >= Self.calmFor { return }
