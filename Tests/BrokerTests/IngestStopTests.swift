@@ -7,8 +7,8 @@ extension RealBroker {
         .serialized, .enabled(if: BrokerSource.current.canStartBrokers, Comment(rawValue: BrokerSource.privateSkipLine))
     )
     struct `An ingest whose broker is gone` {
-        /// Well below the 25 s after which a service stops waiting for its parts.
-        private static let limit: Duration = .seconds(15)
+        /// Its parts end side by side. Well below the 25 s after which a service stops waiting for its parts.
+        private static let limit: Duration = .seconds(12)
 
         @Test func `ends with 0 at SIGTERM, in time`() async throws {
             let cluster = try await KafkaCluster.start(BrokerSource.current.requireDistribution())
