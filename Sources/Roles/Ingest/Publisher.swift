@@ -17,7 +17,7 @@ public final class Publisher: RecordSink, ServicePart {
         public var partitions: Int32
         /// The topics that are written to, in both environments.
         public var topics: [TopicID]
-        /// Most publications that wait for the thread; it takes them within a millisecond or two.
+        /// Most publications that wait for the next burst, which comes within 60 ms.
         public var queued = 4096
         /// Most records in librdkafka's own queue; publications beyond this are answered 503.
         public var queuedRecords = 20_000
