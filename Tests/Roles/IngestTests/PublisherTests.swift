@@ -347,6 +347,17 @@ func record(
         #expect(try await rig.publish([record()]) == .failed(.stopping))
     }
 
+    /// Without a broker it takes seconds to end, and so does the publisher.
+    @Test func `does not wait for the end of the watch, which begins as soon as a stop is near`() async throws {
+        let rig = try PublisherRig()
+        defer { rig.close() }
+        try await rig.waitUntilReady()
+        rig.watch.stopIsNear()
+        try await Task.sleep(for: .seconds(5))
+        // It throws if the watch has not ended by now.
+        try rig.watch.stop(by: Deadline(after: .zero))
+    }
+
     @Test func `lets nothing hang when it stops while Kafka is away`() async throws {
         let rig = try PublisherRig()
         defer { rig.close() }
