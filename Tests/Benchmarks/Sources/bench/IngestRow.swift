@@ -75,7 +75,7 @@ private func measureNewConnections(
     var load = Load(
         ingest.url, authorityFile: ingest.authorityFile, bodies: bodies, .requests(newConnections))
     load.connectionCount = newAtATime
-    // The second time the client offers the ticket of its previous connection, and the server need not sign.
+    // The second time the client offers the ticket of its previous connection. If it is used, the server need not sign.
     for (what, connections) in [("new-connection", Load.Connections.new), ("resumed", .resumed)] {
         load.connections = connections
         let measured = try await Rounds.measure(rounds, opensslSeconds: 6) {
