@@ -23,14 +23,12 @@ final class RocksStore: PartitionStore {
     private let scanning = rocksdb_readoptions_create()!
     private let logged = rocksdb_writeoptions_create()!
     private let unlogged = rocksdb_writeoptions_create()!
-    private let batch = rocksdb_writebatch_create()!
     private let keys = KeyBuffer()
     /// RocksDB keeps the address of a scan's bound, not its bytes.
     private let bound = KeyBuffer()
 
     private var floor = TimerFloor()
     private var hasUnloggedWrites = false
-    private var places: [ChangePlace] = []
 
     init(_ database: OpaquePointer, path: String, cache: StoreCache) {
         self.database = database
@@ -50,7 +48,6 @@ final class RocksStore: PartitionStore {
         rocksdb_readoptions_destroy(scanning)
         rocksdb_writeoptions_destroy(logged)
         rocksdb_writeoptions_destroy(unlogged)
-        rocksdb_writebatch_destroy(batch)
     }
 
     // MARK: Reading
@@ -161,11 +158,13 @@ final class RocksStore: PartitionStore {
     func write(_ changes: StoreChanges, _ durability: StoreDurability) throws(StoreFault) {
         precondition(isOpen, "a closed store is not used")
         if durability == .process && hasUnloggedWrites { try flush(waits: true) }
-        collect(changes)
-        defer { rocksdb_writebatch_clear(batch) }
+        let memory = changes.storeMemory as? WriteMemory ?? WriteMemory()
+        changes.storeMemory = memory
+        collect(changes, in: memory)
+        defer { rocksdb_writebatch_clear(memory.batch) }
         do throws(StoreFault) {
             let options = durability == .process ? logged : unlogged
-            try rocks("write", path) { rocksdb_write(database, options, batch, $0) }
+            try rocks("write", path) { rocksdb_write(database, options, memory.batch, $0) }
         } catch {
             // The floor was moved for timers that were not written.
             floor = TimerFloor()
@@ -177,26 +176,27 @@ final class RocksStore: PartitionStore {
 
     /// In the order of the keys: RocksDB continues from where it put the previous key, and a search from the beginning
     /// for each of a thousand keys costs twice as much.
-    private func collect(_ changes: StoreChanges) {
+    private func collect(_ changes: StoreChanges, in memory: WriteMemory) {
+        let batch = memory.batch
         // One call into the other module instead of one for each change.
         let list = changes.changes
         changes.bytes.withUnsafeBytes { bytes in
-            places.removeAll(keepingCapacity: true)
+            memory.places.removeAll(keepingCapacity: true)
             for (index, change) in list.enumerated() {
-                places.append(ChangePlace(of: change, at: index, in: bytes))
+                memory.places.append(ChangePlace(of: change, at: index, in: bytes))
             }
-            places.sort(by: <)
-            for place in places {
+            memory.places.sort(by: <)
+            for place in memory.places {
                 switch list[place.index] {
                 case .put(let key, let value):
                     keys.hold(KeySpace.value, UnsafeRawBufferPointer(rebasing: bytes[key]))
-                    put(UnsafeRawBufferPointer(rebasing: bytes[value]))
+                    put(UnsafeRawBufferPointer(rebasing: bytes[value]), in: batch)
                 case .delete(let key):
                     keys.hold(KeySpace.value, UnsafeRawBufferPointer(rebasing: bytes[key]))
                     rocksdb_writebatch_delete(batch, keys.address, keys.count)
                 case .addTimer(let due, let key, let kind):
                     let timer = hold(timer: due, UnsafeRawBufferPointer(rebasing: bytes[key]), kind)
-                    put(UnsafeRawBufferPointer(start: nil, count: 0))
+                    put(UnsafeRawBufferPointer(start: nil, count: 0), in: batch)
                     floor.added(timer)
                 case .removeTimer(let due, let key, let kind):
                     let timer = hold(timer: due, UnsafeRawBufferPointer(rebasing: bytes[key]), kind)
@@ -206,7 +206,7 @@ final class RocksStore: PartitionStore {
             }
         }
         keys.hold(KeySpace.note)
-        changes.note.withUnsafeBytes { put($0) }
+        changes.note.withUnsafeBytes { put($0, in: batch) }
     }
 
     private func hold(timer due: Int64, _ key: UnsafeRawBufferPointer, _ kind: UInt8) -> [UInt8] {
@@ -217,7 +217,7 @@ final class RocksStore: PartitionStore {
         return timer
     }
 
-    private func put(_ value: UnsafeRawBufferPointer) {
+    private func put(_ value: UnsafeRawBufferPointer, in batch: OpaquePointer) {
         // RocksDB does not accept a null address, even for no bytes.
         let address = value.baseAddress?.assumingMemoryBound(to: CChar.self) ?? UnsafePointer(keys.address)
         rocksdb_writebatch_put(batch, keys.address, keys.count, address, value.count)
@@ -264,6 +264,14 @@ final class RocksStore: PartitionStore {
         cache.closes(database)
         rocksdb_close(database)
     }
+}
+
+/// What a write needs besides its changes.
+private final class WriteMemory {
+    let batch = rocksdb_writebatch_create()!
+    var places: [ChangePlace] = []
+
+    deinit { rocksdb_writebatch_destroy(batch) }
 }
 
 /// `ReadTier::kPersistedTier`, which RocksDB's C interface does not name.

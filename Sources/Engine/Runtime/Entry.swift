@@ -44,18 +44,18 @@ final class Entry {
     var isStored: Bool
     /// The changelog has a value of the key.
     var isLogged: Bool
-    /// Hash of the entry in the changelog, if there is one. The next commit subtracts it from the state's sum.
-    var loggedHash: UInt64
-    /// Hash of the entry that the current commit appends to the changelog.
-    var nextHash: UInt64 = 0
     /// The content differs from the last commit.
     var isDirty = false
     /// The last commit differs from the store.
     var isUnstored = false
-    /// The turn that last changed the entry. That turn's journal has the content from before.
-    var changedInTurn: UInt64 = 0
     /// The entry was read since the cache last looked for entries to drop.
     var isRecent = true
+    /// Hash of the entry in the changelog, if there is one. The next commit subtracts it from the state's sum.
+    var loggedHash: UInt64
+    /// Hash of the entry that the current commit appends to the changelog.
+    var nextHash: UInt64 = 0
+    /// The turn that last changed the entry. That turn's journal has the content from before.
+    var changedInTurn: UInt64 = 0
     /// Bytes that the cache has counted for this entry.
     var countedBytes = 0
 
@@ -74,7 +74,7 @@ final class Entry {
     var timers: [EntryTimer] { content.timers }
 
     /// Approximate memory of the entry: the object, three arrays and their contents.
-    var bytes: Int { 306 + key.count + (content.value?.count ?? 0) }
+    var bytes: Int { 274 + key.count + (content.value?.count ?? 0) }
 
     func timer(_ kind: UInt8) -> EntryTimer? { content.timers.first { $0.kind == kind } }
 

@@ -9,7 +9,7 @@ internal import Store
 /// commit fills them slowly, though its changelog grows fast. So a store is also flushed when its files are too far
 /// behind.
 public struct FlushRule: Sendable {
-    /// Offsets of the changelog that the files of a store may lack.
+    /// Offsets of the changelog that the files of a store may lack, and that a store may lack itself.
     public var offsets: Int64 = 20_000
     /// How much older than the store its files may be. A restore wipes a store that is older than six days, because the
     /// changelog may have forgotten deletions since.

@@ -75,6 +75,8 @@ final class PartitionTask {
     private var staleTimers: [TimerEntry] = []
     /// Since when something is committed that is not in the store. nil: the store has everything.
     private(set) var unstoredSince: Duration?
+    /// The place in the changelog up to which the store has everything.
+    private var storedChangelog: NextOffset
     private let newLife: () -> UInt64
     private var changelogBytes: [UInt8] = []
     private var entryBytes: [UInt8] = []
@@ -102,6 +104,7 @@ final class PartitionTask {
         self.crashes = crashes
         self.note = note
         pendingNote = note
+        storedChangelog = note.changelog
         self.next = next
         committedNext = next
         clock = note.clock
@@ -525,7 +528,11 @@ final class PartitionTask {
     /// Approximate bytes in memory that wait for the store.
     var unstoredBytes: Int { cache.unstoredBytes + (staleTimers.count + turn.timers.freshCount) * 64 }
 
-    var isFullForStore: Bool { unstoredBytes > min(cache.limitBytes / 4, Self.unstoredLimit) }
+    /// The changes take too much memory, or a restore after a kill would take too long.
+    func isDueForStore(_ rule: FlushRule) -> Bool {
+        unstoredBytes > min(cache.limitBytes / 2, Self.unstoredLimit)
+            || note.changelog.value - storedChangelog.value >= rule.offsets
+    }
 
     /// Writes everything committed to the store, in one step and rarely: a key that has changed many times is written
     /// once, and RocksDB handles one large write much faster than many small ones. Until then only the changelog has
@@ -540,6 +547,7 @@ final class PartitionTask {
         changes.note = note.encoded
         try store.write(changes, .none)
         unstoredSince = nil
+        storedChangelog = note.changelog
         staleTimers.removeAll(keepingCapacity: true)
         cache.stored()
         turn.timers.stored()

@@ -47,6 +47,10 @@ public final class Turn {
     /// output.
     private var source: [UInt8] = []
     private var idPrefix: [UInt8] = []
+    /// Topic of the record. Its `source` and `idPrefix` are written when they are first needed: many records tell nothing.
+    private var topic = ""
+    private var isTable = false
+    private var isNamed = false
     private var id: [UInt8] = []
     private var timersSet: [TimerEntry] = []
     /// `topic:partition:` of the events.
@@ -129,6 +133,7 @@ public final class Turn {
 
     /// The header `id` of the next output, at the end of other bytes, for records that also contain it in their value.
     public func appendNextID(to bytes: inout [UInt8]) {
+        nameRecord()
         bytes.append(contentsOf: idPrefix)
         appendDecimal(Int64(emitted), to: &bytes)
     }
@@ -140,8 +145,22 @@ public final class Turn {
         self.offset = offset
         isUnderWay = true
         recordClock = max(clock, 0)
+        topic = input.topic
+        self.isTable = isTable
+        isNamed = false
+        self.emitted = emitted
+    }
+
+    var sourceText: [UInt8] {
+        nameRecord()
+        return source
+    }
+
+    private func nameRecord() {
+        if isNamed { return }
+        isNamed = true
         source.removeAll(keepingCapacity: true)
-        source.append(contentsOf: input.topic.utf8)
+        source.append(contentsOf: topic.utf8)
         source.append(UInt8(ascii: ":"))
         appendDecimal(Int64(partition), to: &source)
         source.append(UInt8(ascii: ":"))
@@ -149,17 +168,14 @@ public final class Turn {
         idPrefix.removeAll(keepingCapacity: true)
         // Offsets of a table may equal those of the events.
         if isTable {
-            idPrefix.append(contentsOf: input.topic.utf8)
+            idPrefix.append(contentsOf: topic.utf8)
             idPrefix.append(UInt8(ascii: "-"))
         }
         appendDecimal(Int64(partition), to: &idPrefix)
         idPrefix.append(UInt8(ascii: "-"))
         appendDecimal(offset, to: &idPrefix)
         idPrefix.append(UInt8(ascii: "-"))
-        self.emitted = emitted
     }
-
-    var sourceText: [UInt8] { source }
 
     private func countID() {
         id.removeAll(keepingCapacity: true)
@@ -290,14 +306,21 @@ public struct KeyState {
     public func setTimer(_ kind: UInt8, due: Int64?) { turn.setTimer(kind, due: due, in: entry) }
 }
 
-/// Writes digits without creating a String.
+/// Writes digits. It creates no object, because it is called some times for each output.
 func appendDecimal(_ value: Int64, to bytes: inout [UInt8]) {
-    if value < 0 { bytes.append(UInt8(ascii: "-")) }
-    let first = bytes.count
-    var rest = value.magnitude
-    repeat {
-        bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
-        rest /= 10
-    } while rest > 0
-    bytes[first...].reverse()
+    // The least number has 19 digits and a sign.
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+        var first = digits.count
+        var rest = value.magnitude
+        repeat {
+            first -= 1
+            digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        } while rest > 0
+        if value < 0 {
+            first -= 1
+            digits[first] = UInt8(ascii: "-")
+        }
+        bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[first...]))
+    }
 }

@@ -195,9 +195,12 @@ package final class Worker {
 
     private func process(_ session: any LogSession) throws {
         let batch = batch
+        // Records come in runs of one partition.
+        var current: PartitionTask?
         for index in 0..<batch.count {
             let record = batch[index]
-            guard let task = partitions.task(reading: record.partition) else { continue }
+            if current?.partition != record.partition { current = partitions.task(reading: record.partition) }
+            guard let task = current else { continue }
             if !options.bounds.isEmpty, try isBeyondBound(record, session) { continue }
             pace.addRecord()
             while true {
@@ -205,6 +208,7 @@ package final class Worker {
                 if outcome == .done { break }
                 if case .pause(let reason) = outcome {
                     try partitions.pause(record.partition, reason, session)
+                    current = nil
                     break
                 }
                 try append(session)
@@ -307,13 +311,13 @@ package final class Worker {
         failures = 0
     }
 
-    /// Writes the stores that are full, and after each cycle one that has waited long enough: all at once would delay a
+    /// Writes the stores that must not wait, and after each cycle one that has waited long enough: all at once would delay a
     /// cycle.
     private func writeStores() throws(StoreFault) {
         let due = environment.elapsed() - options.storeInterval
         var oldest: PartitionTask?
         for task in partitions.tasks {
-            if task.isFullForStore { try writeStore(of: task) }
+            if task.isDueForStore(options.flush) { try writeStore(of: task) }
             guard let since = task.unstoredSince, since <= due else { continue }
             if let other = oldest?.unstoredSince, other <= since { continue }
             oldest = task

@@ -24,9 +24,9 @@ public struct WorkerOptions: Sendable {
     /// Outputs are appended with the cycle's changelog, or as soon as they have this many bytes. The earlier a
     /// transaction includes a partition, the more often it must ask the broker to add partitions.
     public var bytesPerAppend = 1 << 20
-    /// Committed changes are written to the stores after this time, or when they use a quarter of the cache or 8 MiB.
-    /// Until then only memory and the changelog have them.
-    public var storeInterval: Duration = .seconds(2)
+    /// Committed changes are written to the stores after this time, or when they use half of the cache or 8 MiB, or when a
+    /// store lacks as many offsets of the changelog as `flush` allows. Until then only memory and the changelog have them.
+    public var storeInterval: Duration = .seconds(10)
     /// When a store is flushed, so that a restore after a kill is short.
     public var flush = FlushRule()
     /// Cache for all partitions of this thread together.

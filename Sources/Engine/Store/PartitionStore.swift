@@ -116,6 +116,9 @@ public final class StoreChanges {
     public private(set) var bytes: [UInt8] = []
     /// Written with the changes; replaces the previous note.
     public var note: [UInt8] = []
+    /// Memory that a store needs while it writes, left here for the next one: for each store of a thread it would be a
+    /// dozen times as much.
+    public var storeMemory: AnyObject?
 
     public init() {}
 

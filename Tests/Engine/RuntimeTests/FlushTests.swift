@@ -81,6 +81,17 @@ import WorkerTestKit
             try simulation.read("told").map { $0.valueText.split(separator: " ")[0] } == (1...201).map { "\($0)" })
     }
 
+    @Test func `reads no more again when its stores wait for long`() throws {
+        simulation.storeInterval = .seconds(3600)
+        simulation.start(process)
+        for number in 1...200 {
+            try commit(number)
+            let left = try lasting(process.disk.copy())
+            // A store lacks less than 100 offsets, and so do its files when it is written. A commit has three.
+            #expect(Int64(number) * 3 - (left?.changelog.value ?? 0) < 200)
+        }
+    }
+
     @Test func `finds no old files after a long time with few records`() throws {
         simulation.start(process)
         try commit(1)

@@ -32,7 +32,7 @@ func runInC(
     work.directory = cString(scratch.path)
     work.block_bytes = Int64(memory.blockBytes)
     // The memory of the worker, in fixed shares: each store may fill one buffer while another is written to a file.
-    work.write_buffer_bytes = Int64(memory.bufferBytes / memory.stores / 2)
+    work.write_buffer_bytes = Int64(memory.bufferBytes / memory.stores)
     // The same as in Consumer.Configuration.readAhead.
     work.queued_kilobytes = Int64(memory.readAheadBytes / 1024 * 2 / 3)
     work.queued_records = Int64(memory.readAheadBytes / 3 / 400)
