@@ -203,10 +203,14 @@ public final class OutputBatch {
         byteCount = count
     }
 
-    /// Few different sizes, so that memory fits again.
+    /// Few different sizes, so that memory fits again: two for each doubling, because a batch of a little more than a MiB
+    /// is usual.
     private static func capacity(for bytes: Int) -> Int {
         var capacity = leastCapacity
-        while capacity < bytes { capacity *= 2 }
+        while capacity < bytes {
+            if capacity / 2 * 3 >= bytes { return capacity / 2 * 3 }
+            capacity *= 2
+        }
         return capacity
     }
 

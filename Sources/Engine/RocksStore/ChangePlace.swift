@@ -25,6 +25,9 @@ struct ChangePlace: Comparable {
     }
 
     private static func number(_ bytes: Slice<UnsafeRawBufferPointer>) -> UInt64 {
+        if bytes.count == 8 {
+            return UInt64(bigEndian: UnsafeRawBufferPointer(rebasing: bytes).loadUnaligned(as: UInt64.self))
+        }
         var number: UInt64 = 0
         for byte in bytes { number = number << 8 | UInt64(byte) }
         // A shorter key comes before those that begin with it.

@@ -195,13 +195,13 @@ final class RocksStore: PartitionStore {
                     keys.hold(KeySpace.value, UnsafeRawBufferPointer(rebasing: bytes[key]))
                     rocksdb_writebatch_delete(batch, keys.address, keys.count)
                 case .addTimer(let due, let key, let kind):
-                    let timer = hold(timer: due, UnsafeRawBufferPointer(rebasing: bytes[key]), kind)
+                    hold(timer: due, UnsafeRawBufferPointer(rebasing: bytes[key]), kind, in: memory)
                     put(UnsafeRawBufferPointer(start: nil, count: 0), in: batch)
-                    floor.added(timer)
+                    floor.added(memory.timer)
                 case .removeTimer(let due, let key, let kind):
-                    let timer = hold(timer: due, UnsafeRawBufferPointer(rebasing: bytes[key]), kind)
+                    hold(timer: due, UnsafeRawBufferPointer(rebasing: bytes[key]), kind, in: memory)
                     rocksdb_writebatch_delete(batch, keys.address, keys.count)
-                    floor.removed(timer)
+                    floor.removed(memory.timer)
                 }
             }
         }
@@ -209,12 +209,10 @@ final class RocksStore: PartitionStore {
         changes.note.withUnsafeBytes { put($0, in: batch) }
     }
 
-    private func hold(timer due: Int64, _ key: UnsafeRawBufferPointer, _ kind: UInt8) -> [UInt8] {
-        var timer: [UInt8] = []
-        timer.reserveCapacity(TimerKey.prefixCount + key.count + 3)
-        TimerKey.append(due: due, key: key, kind: kind, to: &timer)
-        timer.withUnsafeBytes { keys.hold($0) }
-        return timer
+    private func hold(timer due: Int64, _ key: UnsafeRawBufferPointer, _ kind: UInt8, in memory: WriteMemory) {
+        memory.timer.removeAll(keepingCapacity: true)
+        TimerKey.append(due: due, key: key, kind: kind, to: &memory.timer)
+        memory.timer.withUnsafeBytes { keys.hold($0) }
     }
 
     private func put(_ value: UnsafeRawBufferPointer, in batch: OpaquePointer) {
@@ -270,6 +268,8 @@ final class RocksStore: PartitionStore {
 private final class WriteMemory {
     let batch = rocksdb_writebatch_create()!
     var places: [ChangePlace] = []
+    /// The timer that was held last.
+    var timer: [UInt8] = []
 
     deinit { rocksdb_writebatch_destroy(batch) }
 }

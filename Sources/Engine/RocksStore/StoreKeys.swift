@@ -37,9 +37,13 @@ enum TimerKey {
 
     static func append(due: Int64, key: UnsafeRawBufferPointer, kind: UInt8, to bytes: inout [UInt8]) {
         append(due: due, to: &bytes)
-        for byte in key {
-            bytes.append(byte)
-            if byte == 0 { bytes.append(0xff) }
+        if key.contains(0) {
+            for byte in key {
+                bytes.append(byte)
+                if byte == 0 { bytes.append(0xff) }
+            }
+        } else {
+            bytes.append(contentsOf: key)
         }
         bytes.append(0)
         bytes.append(0)

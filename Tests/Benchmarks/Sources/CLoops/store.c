@@ -23,6 +23,7 @@ rocksdb_t *bench_open_store(const char *path, rocksdb_cache_t *cache, size_t wri
     rocksdb_options_set_max_write_buffer_number(options, 2);
     rocksdb_block_based_table_options_t *tables = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_block_cache(tables, cache);
+    rocksdb_block_based_options_set_block_size(tables, 8 << 10);
     rocksdb_block_based_options_set_cache_index_and_filter_blocks(tables, 1);
     rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(tables, 1);
     rocksdb_block_based_options_set_pin_top_level_index_and_filter(tables, 1);
@@ -34,6 +35,7 @@ rocksdb_t *bench_open_store(const char *path, rocksdb_cache_t *cache, size_t wri
     rocksdb_options_set_max_open_files(options, 256);
     rocksdb_options_set_level0_file_num_compaction_trigger(options, 8);
     rocksdb_options_set_max_bytes_for_level_base(options, 64 << 20);
+    rocksdb_options_compaction_readahead_size(options, 256 << 10);
     rocksdb_options_set_compression(options, rocksdb_no_compression);
     rocksdb_options_set_max_background_jobs(options, 2);
     rocksdb_options_set_skip_stats_update_on_db_open(options, 1);
