@@ -26,7 +26,7 @@ public struct MemoryPlan: Sendable, Equatable {
     public init(bytes: Int, threads: Int, partitions: Int) {
         // Two buffers of 8 MiB for each store are enough, and less than 256 KiB for each are none.
         stores = max(1, partitions)
-        bufferBytes = min(max(bytes / 10, stores * 256 << 10), stores * 16 << 20)
+        bufferBytes = min(max(bytes / 8, stores * 256 << 10), stores * 16 << 20)
         let rest = max(bytes - bufferBytes, bytes / 4)
         blockBytes = rest / 4
         // A restore and a backlog often occur together, after a crash.

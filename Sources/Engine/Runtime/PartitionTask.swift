@@ -525,8 +525,9 @@ final class PartitionTask {
 
     // MARK: Store
 
-    /// Approximate bytes in memory that wait for the store.
-    var unstoredBytes: Int { cache.unstoredBytes + (staleTimers.count + turn.timers.freshCount) * 64 }
+    /// Approximate bytes in memory that wait for the store. The entry of each stale timer is looked up again when the store is
+    /// written, and is in memory then.
+    var unstoredBytes: Int { cache.unstoredBytes + turn.timers.freshCount * 64 + staleTimers.count * 1024 }
 
     /// The changes take too much memory, or a restore after a kill would take too long.
     func isDueForStore(_ rule: FlushRule) -> Bool {

@@ -31,7 +31,8 @@ func runInC(
     work.note = Int64(36 + 10 + definition.events.topic.utf8.count + 33)
     work.directory = cString(scratch.path)
     work.block_bytes = Int64(memory.blockBytes)
-    // The memory of the worker, in fixed shares: each store may fill one buffer while another is written to a file.
+    // In fixed shares: each store may fill one buffer while another is written to a file. Together that is twice what the
+    // worker has, because C has no cache of entries.
     work.write_buffer_bytes = Int64(memory.bufferBytes / memory.stores)
     // The same as in Consumer.Configuration.readAhead.
     work.queued_kilobytes = Int64(memory.readAheadBytes / 1024 * 2 / 3)
