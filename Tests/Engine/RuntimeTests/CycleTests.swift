@@ -109,6 +109,8 @@ import Testing
         try rig.step()
         try rig.feed("tell 2")
         try rig.step()
+        // The session's position moves over it, and so is ahead of the last record.
+        try rig.feedNothing()
         rig.waits.withLock { $0 = [] }
         for _ in 0..<3 { try rig.step() }
         #expect(rig.waits.withLock { $0 } == [.milliseconds(100), .milliseconds(100), .milliseconds(100)])
@@ -173,6 +175,18 @@ private struct CycleRig {
             topic: 0, partition: 0, timestamp: clock.now, key: [1], value: Array(text.utf8),
             headers: [RecordHeader("schema", "word/1")])
         _ = try writer.append(batch, by: Deadline(after: .seconds(1)))
+    }
+
+    /// An aborted record takes two offsets, its own and that of the mark of the abort.
+    func feedNothing() throws {
+        let session = try log.openSession(
+            SessionOptions(group: "other", identity: "other", inputs: [], outputs: ["events"]),
+            by: Deadline(after: .seconds(1)))
+        let batch = OutputBatch()
+        batch.append(topic: 0, partition: 0, timestamp: clock.now, key: nil, value: [])
+        try session.append(batch)
+        try session.abort()
+        _ = session.close(by: Deadline(after: .seconds(1)))
     }
 
     var committed: Int64? { log.committed(group: "script")[TopicPartition("events", 0)]?.value }
