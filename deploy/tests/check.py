@@ -546,6 +546,8 @@ def kubernetes():
             and port in [port["name"] for port in thing["spec"]["ports"]]
         }
         expect(folder, found == {*WORKERS, "ingest", "api"}, f"the ServiceMonitor finds only {sorted(found)}")
+        targets = {rule["targetLabel"]: rule["sourceLabels"] for rule in monitor["spec"]["endpoints"][0]["relabelings"]}
+        expect(folder, targets.get("instance") == ["__meta_kubernetes_pod_name"], "a pod that is made again would be another instance")
     check_monitoring_rules(folder, things)
 
 
