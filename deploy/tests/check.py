@@ -30,8 +30,12 @@ WORKERS = ("entitlements", "churn", "consumption")
 MIB = 1 << 20
 # The greatest time to exit after SIGTERM (docs/reference/exit-codes.md).
 EXIT_SECONDS = 25
-# What a worker takes beyond state.cache.bytes (docs/operate/run-workers.md).
-WORKER_BYTES = 128 * MIB
+
+def worker_bytes(cache, threads):
+    """What a worker takes: docs/operate/run-workers.md, Memory."""
+    return cache * 9 // 8 + 128 * MIB + threads * 64 * MIB
+
+
 # How much larger a volume is than what `perennial size` says. RocksDB rewrites files, so old and new ones are there for a while, and a
 # worker may still have the files of partitions that have moved away.
 VOLUME_OF_WORKER, VOLUME_OF_API = 3, 1.5
@@ -298,7 +302,7 @@ def compose():
         role = service["command"][0]
         if role in WORKERS:
             cache = int(environment["PERENNIAL_STATE_CACHE_BYTES"])
-            expect(place, size(service["mem_limit"]) == cache + WORKER_BYTES, "mem_limit is not state.cache.bytes + 128 MiB")
+            expect(place, size(service["mem_limit"]) == worker_bytes(cache, 1), "mem_limit is not that of run-workers.md")
             slots.setdefault((role, environment["PERENNIAL_WORKER_SLOT"]), []).append((name, profiles))
     for what, users in (*slots.items(), *states.items()):
         for first, of_first in users:
@@ -382,11 +386,11 @@ def check_pod(place, thing, settings, claims, objects):
     cache, threads = int(settings["state.cache.bytes"]), int(settings.get("worker.threads", 1))
     memory = size(resources["limits"]["memory"])
     if role in WORKERS:
-        expect(place, memory == cache + WORKER_BYTES, "the memory limit is not state.cache.bytes + 128 MiB")
+        expect(place, memory == worker_bytes(cache, threads), "the memory limit is not that of run-workers.md")
         expect(place, resources["limits"]["cpu"] == str(threads + 1), "the cpu limit is not worker.threads + 1")
         expect(place, kind == "StatefulSet", "a worker outside of a StatefulSet has no slot")
     if role == "api":
-        expect(place, memory >= cache + WORKER_BYTES, "the memory limit is below state.cache.bytes + 128 MiB")
+        expect(place, memory >= worker_bytes(cache, 1), "the memory limit is below that of run-workers.md")
     if kind == "Job":
         return role
     before = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)

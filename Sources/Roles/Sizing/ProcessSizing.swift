@@ -38,8 +38,10 @@ struct ProcessFormulas {
     /// Threads of all processes of each worker, once they are known.
     var workerThreads: [(worker: WorkerName, threads: Double)] = []
 
-    /// What a worker has besides `state.cache.bytes`: docs/operate/run-workers.md promises it, and tests hold the promise.
-    static let workerMemoryBesides = Double(128 << 20)
+    /// What a worker takes under a backlog, as docs/operate/run-workers.md says it.
+    static func memory(cacheBytes: Double, threads: Double) -> Double {
+        cacheBytes * 9 / 8 + Double(128 << 20) + threads * Double(64 << 20)
+    }
     /// Ingest collects records for 20 ms before it sends them.
     static let batchesASecond = 50.0
 
@@ -170,8 +172,11 @@ struct ProcessFormulas {
     private func memory(_ role: SizedRole) -> Double {
         switch role {
         case .ingest: figures[.ingestMemory] + installation.decisions.ingestBufferedBytes
-        case .entitlements, .churn, .consumption, .api:
-            installation.decisions.stateCacheBytes + Self.workerMemoryBesides
+        case .entitlements, .churn, .consumption:
+            Self.memory(
+                cacheBytes: installation.decisions.stateCacheBytes,
+                threads: Double(installation.decisions.workerThreads))
+        case .api: Self.memory(cacheBytes: installation.decisions.stateCacheBytes, threads: 1)
         }
     }
 

@@ -259,7 +259,7 @@ extension Sizing {
         for (role, bytes) in sizing.stateBytes {
             #expect(sizing.role(role).diskBytes == bytes * 2 / Double(sizing.role(role).processes - 1))
         }
-        #expect(sizing.role(.entitlements).memoryBytes == 256e6 + Double(128 << 20))
+        #expect(sizing.role(.entitlements).memoryBytes == 288e6 + Double(192 << 20))
         #expect(sizing.role(.ingest).diskBytes == 0 && sizing.role(.ingest).memoryBytes == 10 + 64e6)
     }
 
