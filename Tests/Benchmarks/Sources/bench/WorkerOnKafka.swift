@@ -19,6 +19,8 @@ private struct Promise {
     var words: String { "against \(decimals(must)), goal \(decimals(goal))" }
 }
 
+/// What docs/operate/run-workers.md gives a worker of one thread with the default of `state.cache.bytes`: 480 MiB.
+private let ceilingBytes = 503_316_480.0
 /// The worker's CPU time divided by that of the C loop.
 private let entitlementsReach = Promise(must: 1.6, goal: 1.25)
 private let churnReach = Promise(must: 2.0, goal: 1.5)
@@ -67,6 +69,9 @@ private func judge(_ name: String, _ costs: Costs, _ reach: Promise, _ report: i
         name,
         "C \(figures(costs.c)) us a notification, worker \(figures(costs.worker)) us, \(figures(costs.workerRate)) a second by the clock; "
             + "goal \(decimals(reach.goal))", ratio: median(costs.worker) / median(costs.c), .atMost(reach.must))
+    report.judge(
+        "\(name)-size", "resident at most \(mebibytes(costs.peak)), of \(mebibytes(ceilingBytes))",
+        ratio: costs.peak / ceilingBytes, .atMost(1))
     guard !costs.workerBroker.isEmpty else {
         return report.note("the CPU time of the broker is not known: it is not a process of this run (set KAFKA_HOME)")
     }
