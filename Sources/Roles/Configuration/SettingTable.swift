@@ -119,8 +119,8 @@ public enum SettingTable {
         // The blocks of the store need at least one MiB.
         "state.cache.bytes", default: "268435456", .integer(1 << 20...1 << 40),
         for: .runWorkers + [.api, .promote, .size],
-        "Memory of each process for state, backlogs and restores. Under a backlog a worker takes up to an eighth more, "
-            + "and 128 MiB, and 64 MiB for each thread.")
+        "Memory of each process for state, backlogs and restores. Under a backlog a worker takes up to a quarter more, "
+            + "and 192 MiB, and 64 MiB for each thread.")
     static let workerThreads = setting(
         "worker.threads", default: "1", .integer(1...256), for: .runWorkers + [.size],
         "Number of threads of a worker. Each thread works on partitions of its own.")

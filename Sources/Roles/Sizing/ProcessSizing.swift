@@ -40,7 +40,7 @@ struct ProcessFormulas {
 
     /// What a worker takes under a backlog, as docs/operate/run-workers.md says it.
     static func memory(cacheBytes: Double, threads: Double) -> Double {
-        cacheBytes * 9 / 8 + Double(128 << 20) + threads * Double(64 << 20)
+        cacheBytes * 5 / 4 + Double(192 << 20) + threads * Double(64 << 20)
     }
     /// Ingest collects records for 20 ms before it sends them.
     static let batchesASecond = 50.0
@@ -176,7 +176,8 @@ struct ProcessFormulas {
             Self.memory(
                 cacheBytes: installation.decisions.stateCacheBytes,
                 threads: Double(installation.decisions.workerThreads))
-        case .api: Self.memory(cacheBytes: installation.decisions.stateCacheBytes, threads: 1)
+        // As much again for counters in memory and answers, as in deploy/kubernetes. It is not measured.
+        case .api: 2 * installation.decisions.stateCacheBytes
         }
     }
 

@@ -259,7 +259,8 @@ extension Sizing {
         for (role, bytes) in sizing.stateBytes {
             #expect(sizing.role(role).diskBytes == bytes * 2 / Double(sizing.role(role).processes - 1))
         }
-        #expect(sizing.role(.entitlements).memoryBytes == 288e6 + Double(192 << 20))
+        #expect(sizing.role(.entitlements).memoryBytes == 320e6 + Double(256 << 20))
+        #expect(sizing.role(.api).memoryBytes == 512e6)
         #expect(sizing.role(.ingest).diskBytes == 0 && sizing.role(.ingest).memoryBytes == 10 + 64e6)
     }
 

@@ -19,8 +19,8 @@ private struct Promise {
     var words: String { "against \(decimals(must)), goal \(decimals(goal))" }
 }
 
-/// What docs/operate/run-workers.md gives a worker of one thread with the default of `state.cache.bytes`: 480 MiB.
-private let ceilingBytes = 503_316_480.0
+/// What docs/operate/run-workers.md gives a worker of one thread with the default of `state.cache.bytes`: 576 MiB.
+private let ceilingBytes = 603_979_776.0
 /// The worker's CPU time divided by that of the C loop.
 private let entitlementsReach = Promise(must: 1.6, goal: 1.25)
 private let churnReach = Promise(must: 2.0, goal: 1.5)
