@@ -13,6 +13,17 @@ import Testing
         #expect(desk.body?.hasPrefix(#"{"customerConsented":true,"#) == true)
     }
 
+    @Test func `of the instant of the request gives the same records, whichever of the two is read first`() throws {
+        var before = Desk()
+        try before.say(whole, at: asked)
+        try before.ask()
+        var after = Desk()
+        try after.ask()
+        try after.say(whole, at: asked)
+        #expect(before.words == ["requested", "decided"])
+        #expect(before.told.map(\.value) == after.told.map(\.value))
+    }
+
     private static let noes: [String?] = [
         nil, #""consented":false"#, #""consented":null"#, #""consented":"true""#, #""consented":1"#,
     ]
