@@ -54,7 +54,7 @@ let engine: [Target] = [
     .target(name: "RocksStore", dependencies: ["CRocksDB", "Platform", "Store"]),
     .target(name: "Settings", dependencies: ["Platform"]),
     .target(name: "Telemetry", dependencies: ["Platform"]),
-    .target(name: "HTTP", dependencies: ["CMicroHTTPD", "CPlatform", "CZlib", "Platform", "Telemetry"]),
+    .target(name: "HTTP", dependencies: ["CMicroHTTPD", "CPlatform", "CZlib", "Crypto", "Platform", "Telemetry"]),
     .target(name: "Kafka", dependencies: ["CRDKafka", "JSON", "Log", "Platform"]),
     .target(name: "Service", dependencies: ["Platform", "Telemetry"]),
     .target(name: "Administration", dependencies: ["HTTP", "Platform", "Service", "Telemetry"]),

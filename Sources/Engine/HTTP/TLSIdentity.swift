@@ -11,6 +11,8 @@ final class TLSIdentity: @unchecked Sendable {
     let chain: UnsafeMutablePointer<gnutls_pcert_st>
     let count: UInt32
     let key: gnutls_privkey_t
+    /// Signs for `key`. nil: GnuTLS does it itself.
+    private let signer: HandshakeSigner?
 
     init(_ identity: HTTPServer.Identity) throws(HTTPServerFault) {
         let chain = UnsafeMutablePointer<gnutls_pcert_st>.allocate(capacity: Self.limitChain)
@@ -32,10 +34,20 @@ final class TLSIdentity: @unchecked Sendable {
                     ? "the key does not belong to the certificate, which must be the first one in its file"
                     : "the key is not unencrypted PEM: \(words(result))")
         }
-        (self.chain, self.count, self.key) = (chain, count, key)
+        signer = HandshakeSigner(identity.key, like: key)
+        (self.chain, self.count) = (chain, count)
+        if let signing = signer?.makeKey(for: chain[0].pubkey) {
+            gnutls_privkey_deinit(key)
+            self.key = signing
+        } else {
+            self.key = key
+        }
     }
 
     deinit { Self.free(chain, count, key) }
+
+    /// OpenSSL signs, and not GnuTLS.
+    var isSignedByOpenSSL: Bool { gnutls_privkey_get_type(key) == GNUTLS_PRIVKEY_EXT }
 
     private static func free(
         _ chain: UnsafeMutablePointer<gnutls_pcert_st>, _ count: UInt32, _ key: gnutls_privkey_t?
@@ -122,7 +134,7 @@ final class TicketKey: @unchecked Sendable {
 
 func words(_ code: Int32) -> String { String(cString: gnutls_strerror(code)) }
 
-private func withDatum(_ bytes: [UInt8], _ body: (UnsafePointer<gnutls_datum_t>) -> Int32) -> Int32 {
+func withDatum(_ bytes: [UInt8], _ body: (UnsafePointer<gnutls_datum_t>) -> Int32) -> Int32 {
     var bytes = bytes
     return bytes.withUnsafeMutableBufferPointer { buffer in
         var datum = gnutls_datum_t(data: buffer.baseAddress, size: UInt32(buffer.count))

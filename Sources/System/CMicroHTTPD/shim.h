@@ -2,6 +2,7 @@
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
+#include <string.h>
 
 // Sources/Engine/HTTP finds hidden bytes by where the parser of this version leaves a head. HeadCheck.swift tries that when a process starts.
 #if MHD_VERSION != 0x00097500 && MHD_VERSION != 0x01000100
@@ -89,6 +90,15 @@ static inline int perennial_httpd_offer_tickets(struct MHD_Connection *connectio
 
 /// Swift imports `gnutls_free` as a mutable variable.
 static inline void perennial_tls_free(void *memory) { gnutls_free(memory); }
+
+/// Copies bytes into memory that GnuTLS will free. Returns an error of GnuTLS, or 0.
+static inline int perennial_tls_copy(const unsigned char *bytes, size_t count, gnutls_datum_t *out) {
+    out->data = gnutls_malloc(count);
+    if (!out->data) return GNUTLS_E_MEMORY_ERROR;
+    memcpy(out->data, bytes, count);
+    out->size = (unsigned int)count;
+    return 0;
+}
 
 static inline size_t perennial_httpd_head_bytes(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);

@@ -1,10 +1,11 @@
-import HTTP
 import HTTPClient
 import HTTPTestKit
 import KafkaTestKit
 import Platform
 import TestTraits
 import Testing
+
+@testable import HTTP
 
 @Suite(.ownThreads) struct `An HTTP server with TLS` {
     /// A certificate for this run.
@@ -97,8 +98,49 @@ import Testing
         ["-tls1_3", "-ciphersuites", "TLS_AES_256_GCM_SHA384"], ["-tls1_3", "-groups", "P-256"],
     ]) func `takes what clients of today offer`(_ options: [String]) async throws {
         let said = try await Self.hello(options)
-        let wanted = options[1] == "-groups" ? "TLS_AES_256_GCM_SHA384" : options[2]
+        let wanted = options[1] == "-groups" ? "TLS_AES_128_GCM_SHA256" : options[2]
         #expect(said.contains("Cipher is \(wanted)"), "\(said)")
+    }
+
+    @Test func `takes of what a client offers what costs least`() async throws {
+        let ciphers = ["-ciphersuites", "TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256"]
+        // OpenSSL sends a share of the first group only, and is asked for another.
+        let said = try await Self.hello(["-tls1_3", "-groups", "P-256:X25519:P-384"] + ciphers)
+        #expect(said.contains("Cipher is TLS_AES_128_GCM_SHA256") && said.contains("Temp Key: X25519"), "\(said)")
+        let older = try await Self.hello(["-tls1_2", "-groups", "P-256:X25519", "-cipher", "ECDHE+AESGCM"])
+        #expect(older.contains("Cipher is ECDHE-RSA-AES128-GCM-SHA256"), "\(older)")
+        #expect(older.contains("Temp Key: X25519"), "\(older)")
+    }
+
+    private static let curve = ["ec", "-pkeyopt"]
+    private static let keys: [String: [String]] = [
+        "rsa": ["rsa:2048"], "p256": curve + ["ec_paramgen_curve:P-256"], "p384": curve + ["ec_paramgen_curve:P-384"],
+        "p521": curve + ["ec_paramgen_curve:P-521"], "ed25519": ["ed25519"], "rsa-pss": ["rsa-pss"],
+    ]
+
+    /// The client checks the signature, and names its digest.
+    @Test(arguments: [
+        ("rsa", "-tls1_3", "RSA-PSS+SHA256"), ("rsa", "-tls1_3", "RSA-PSS+SHA512"), ("rsa", "-tls1_2", "RSA+SHA384"),
+        ("rsa", "-tls1_2", "RSA-PSS+SHA384"), ("p256", "-tls1_3", "ECDSA+SHA256"), ("p256", "-tls1_2", "ECDSA+SHA512"),
+        ("p384", "-tls1_3", "ECDSA+SHA384"), ("p521", "-tls1_3", "ECDSA+SHA512"), ("ed25519", "-tls1_3", "ed25519"),
+        ("rsa-pss", "-tls1_3", "rsa_pss_pss_sha256"),
+    ]) func `signs with each key`(_ key: String, _ version: String, _ form: String) async throws {
+        let identity = try await Self.makeIdentity("localhost", try #require(Self.keys[key]))
+        let server = try TestServer { $0.identity = identity }
+        defer { server.stop() }
+        let asked = ["s_client", "-connect", "127.0.0.1:\(server.port)", version, "-sigalgs", form]
+        let said = try await Self.openssl(asked).words
+        #expect(said.contains("Peer signature type: ") && !said.contains("Cipher is (NONE)"), "\(said)")
+        if let digest = form.split(separator: "+").dropFirst().first {
+            #expect(said.contains("Peer signing digest: \(digest)\n"), "\(said)")
+        }
+    }
+
+    @Test(arguments: [
+        ("rsa", true), ("p256", true), ("p384", true), ("p521", true), ("ed25519", false), ("rsa-pss", false),
+    ]) func `lets OpenSSL sign with RSA and curves`(_ key: String, _ isSigned: Bool) async throws {
+        let identity = try TLSIdentity(try await Self.makeIdentity("localhost", try #require(Self.keys[key])))
+        #expect(identity.isSignedByOpenSSL == isSigned)
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"]) func `knows a client that comes again by its ticket`(_ version: String)

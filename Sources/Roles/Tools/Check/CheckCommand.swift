@@ -135,7 +135,7 @@ struct CheckRun {
         if term.hasRSAKey {
             lines.tell(
                 .warning, subject,
-                "its key is RSA: each new connection costs ingest four times as much as with ECDSA on P-256, also in a "
+                "its key is RSA: each new connection costs ingest almost twice as much as with ECDSA on P-256, also in a "
                     + "flood of connections. Get a certificate with an ECDSA key (certbot: --key-type ecdsa)")
         }
         if let warning = term.warning(at: now) {

@@ -78,6 +78,21 @@ bool perennial_key_verify(const perennial_key *key, const uint8_t *signature, co
 bool perennial_key_sign(
     const perennial_key *key, int curve, const uint8_t *digest, size_t digest_count, bool is_deterministic, uint8_t *out);
 
+// MARK: Keys of servers
+
+typedef struct perennial_server_key perennial_server_key;
+
+/// RSA, or any curve that OpenSSL knows. NULL if it is another key, cannot be read, or is encrypted.
+perennial_server_key *perennial_server_key_from_pem(const uint8_t *pem, size_t count);
+void perennial_server_key_destroy(perennial_server_key *key);
+/// No signature is longer.
+size_t perennial_server_key_signature_limit(const perennial_server_key *key);
+/// Signs a hash. `pss_hash_bits` is 0, or 256, 384 or 512: RSA with the padding of PSS, for a hash of SHA-2 that is so long, with a
+/// salt as long as the hash. With 0 a key of RSA pads as PKCS #1 1.5 says: `digest` is then the DigestInfo, which has the hash in it.
+/// A signature of a curve is in DER. Writes at most `capacity` bytes and returns their number; 0: it failed.
+size_t perennial_server_key_sign(
+    const perennial_server_key *key, int pss_hash_bits, const uint8_t *digest, size_t count, uint8_t *out, size_t capacity);
+
 // MARK: Certificates
 
 typedef struct perennial_certificate perennial_certificate;
