@@ -142,13 +142,15 @@ if [ "${LANES:-1}" -gt 1 ]; then
     trap 'rm -rf "$outcomes"' EXIT
     lanes=()
     for lane in $(seq "$LANES"); do
-        { LANES='' LANE=$lane/$LANES MUTANTS_COPY=$copy-$lane Tests/Mutants/run.sh | tee "$outcomes/$lane"; } &
+        # LANE stands before LANES: bash reads each of them with those before it in force.
+        { LANE=$lane/$LANES LANES='' MUTANTS_COPY=$copy-$lane Tests/Mutants/run.sh | tee "$outcomes/$lane"; } &
         lanes+=($!)
     done
     failed=0
     for lane in "${lanes[@]}"; do wait "$lane" || failed=1; done
     # The last line of each lane. A lane that broke off has none, so its mutants are missing in the sum.
-    cat "$outcomes"/* | awk -v all="${#chosen[@]}" '/^[0-9]+ of [0-9]+ killed/ { sum += $1 } END { printf "%d of %d killed\n", sum, all }'
+    cat "$outcomes"/* | awk -v all="${#chosen[@]}" '/^[0-9]+ of [0-9]+ killed/ { sum += $1; tried += $3 }
+        END { printf "%d of %d killed\n", sum, all; exit tried != all }' || failed=1
     exit "$failed"
 fi
 if [ -n "${LANE:-}" ]; then
