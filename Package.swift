@@ -195,12 +195,6 @@ let testSupport: [Target] = [
             "AppStore", "Contract", "Crypto", "JSON", "Log", "LogTestKit", "MemoryLog", "NotificationWorker",
             "Platform", "Records", "Runtime", "Simulation", "Store", "WorkerTestKit",
         ], path: "Tests/Kits/MakeBelieve"),
-    .target(
-        name: "FormerEntitlements", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records"],
-        path: "Tests/Kits/FormerEntitlements"),
-    .target(
-        name: "FormerChurn", dependencies: ["Contract", "Crypto", "JSON", "Notices", "Records", "Zone"],
-        path: "Tests/Kits/FormerChurn"),
     .target(name: "PlainChurn", dependencies: ["Crypto"], path: "Tests/Kits/PlainChurn"),
     .target(name: "TruthCheck", dependencies: ["JSON"], path: "Tests/Kits/TruthCheck"),
     .executableTarget(
@@ -261,15 +255,14 @@ let tests: [Target] = [
     .testTarget(
         name: "EntitlementsTests",
         dependencies: [
-            "Contract", "Entitlements", "FormerEntitlements", "JSON", "MakeBelieve", "Notices", "Simulation",
-            "SubscriptionHistory",
+            "Contract", "Entitlements", "JSON", "MakeBelieve", "Notices", "Simulation", "SubscriptionHistory",
         ],
         exclude: ["Fixtures", "Rules.md"]),
     .testTarget(
         name: "ChurnTests",
         dependencies: [
-            "Churn", "Configuration", "Contract", "Crypto", "Entitlements", "FormerChurn", "JSON", "MakeBelieve",
-            "Notices", "PlainChurn", "Simulation", "SubscriptionHistory", "Zone",
+            "Churn", "Configuration", "Contract", "Crypto", "Entitlements", "JSON", "MakeBelieve", "Notices",
+            "PlainChurn", "Simulation", "SubscriptionHistory", "Zone",
         ],
         exclude: ["Numbers.md"]),
     .testTarget(

@@ -63,7 +63,7 @@ import struct MakeBelieve.Chance
         + "cbc9020080c0908312a09c01001132687896cb68180280c0e2dc0700ccbf020500020a02550280a09c0191a09c01003e0a19"
         + "021a0220022102220223022402550157028ca09c0100080706020a025502570180a09c0181a09c018c9f9c01"
 
-    /// The former domain read these, but no worker can have written them.
+    /// No worker can have written these.
     @Test(arguments: [
         "a text twice": ["0006": "0007", "7365636f6e64": "7365636f6e6403555344"],
         "a number as a text": ["7365636f6e64": "313233343536"],
