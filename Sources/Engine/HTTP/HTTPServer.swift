@@ -132,7 +132,7 @@ public final class HTTPServer: Sendable {
         let socket = try reserved.listen(backlog: configuration.backlog)
         address = reserved.address
         guard let started = Self.startDaemon(core, socket: socket) else {
-            close(socket)
+            // The library closes the socket, or it does not, and does not say which. The process is about to end.
             throw .refused(reason: "libmicrohttpd gave up (threads or descriptors exhausted?)")
         }
         daemon = started

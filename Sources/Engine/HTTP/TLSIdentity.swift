@@ -25,8 +25,10 @@ final class TLSIdentity: @unchecked Sendable {
             throw .badIdentity(reason: "the certificate is not PEM: \(words(imported))")
         }
         var key: gnutls_privkey_t?
-        gnutls_privkey_init(&key)
-        let result = withDatum(identity.key) { gnutls_privkey_import_x509_raw(key, $0, GNUTLS_X509_FMT_PEM, nil, 0) }
+        var result = gnutls_privkey_init(&key)
+        if result == 0 {
+            result = withDatum(identity.key) { gnutls_privkey_import_x509_raw(key, $0, GNUTLS_X509_FMT_PEM, nil, 0) }
+        }
         guard let key, result == 0, Self.belongTogether(chain[0].pubkey, key) else {
             Self.free(chain, count, key)
             throw .badIdentity(
@@ -61,10 +63,10 @@ final class TLSIdentity: @unchecked Sendable {
     /// handshake.
     private static func belongTogether(_ certified: gnutls_pubkey_t?, _ key: gnutls_privkey_t) -> Bool {
         var own: gnutls_pubkey_t?
-        gnutls_pubkey_init(&own)
+        guard gnutls_pubkey_init(&own) == 0 else { return false }
         defer { gnutls_pubkey_deinit(own) }
-        guard gnutls_pubkey_import_privkey(own, key, 0, 0) == 0 else { return false }
-        return identifier(own) == identifier(certified)
+        guard gnutls_pubkey_import_privkey(own, key, 0, 0) == 0, let ownName = identifier(own) else { return false }
+        return ownName == identifier(certified)
     }
 
     private static func identifier(_ key: gnutls_pubkey_t?) -> [UInt8]? {

@@ -82,7 +82,7 @@ bool perennial_key_sign(
 
 typedef struct perennial_server_key perennial_server_key;
 
-/// RSA, or any curve that OpenSSL knows. NULL if it is another key, cannot be read, or is encrypted.
+/// RSA, or a curve for ECDSA. NULL if it is another key, cannot be read, or is encrypted.
 perennial_server_key *perennial_server_key_from_pem(const uint8_t *pem, size_t count);
 void perennial_server_key_destroy(perennial_server_key *key);
 /// No signature is longer.
