@@ -240,6 +240,8 @@ def compose():
     services, names = content["services"], set()
     places = {"secrets": set(), "networks": set(), "volumes": set()}
     slots, states = {}, {}
+    # Each process with all of its names, and the memory of the services of a profile.
+    processes, memory = {}, {"apple": 0, "simulate": 0}
     for name, service in services.items():
         place = f"{path}: {name}"
         profiles = set(service.get("profiles", []))
@@ -266,6 +268,11 @@ def compose():
         for network in used if isinstance(used, dict) else {}:
             names.update((used[network] or {}).get("aliases", []))
         names.add(name)
+        if service.get("command", [""])[0] in (*WORKERS, "ingest", "api"):
+            processes[name] = {name}.union(*((used[network] or {}).get("aliases", []) for network in used if isinstance(used, dict)))
+        for profile in memory:
+            if not profiles or profile in profiles:
+                memory[profile] += size(service.get("mem_limit", 0))
         places["secrets"].update(service.get("secrets", []))
         for volume in service.get("volumes", []):
             source, target = volume.split(":")[:2]
@@ -318,11 +325,18 @@ def compose():
         expect(path, file.startswith(("./set-", "/dev/null")) or (DEPLOY / file).is_file(), f"the secret {name}: {file} does not exist")
     scrapes = DEPLOY / "prometheus/prometheus.yml"
     if scrapes.exists():
+        scraped = set()
         for job in yaml.safe_load(scrapes.read_text())["scrape_configs"]:
-            for config in job.get("dns_sd_configs", []):
-                for host in config["names"]:
-                    expect(scrapes, host in names, f"{job['job_name']}: the compose file has no service {host}")
-                expect(scrapes, config.get("port") == 9464, f"{job['job_name']}: the containers listen at 9464")
+            for target in (target for config in job["static_configs"] for target in config["targets"]):
+                host, _, port = target.rpartition(":")
+                scraped.add(host)
+                expect(scrapes, host in names, f"{job['job_name']}: the compose file has no service {host}")
+                expect(scrapes, port == "9464", f"{job['job_name']}: the containers listen at 9464")
+        for name, own in processes.items():
+            expect(scrapes, own & scraped, f"Prometheus does not ask {name}")
+    page = ROOT / "docs/operate/deploy.md"
+    said = "may take {:.2f} GiB of memory together, {:.2f} GiB with".format(*(memory[profile] / 2**30 for profile in ("apple", "simulate")))
+    expect(page, said in page.read_text(), f"the containers {said} the simulated App Store")
     apps = DEPLOY / "compose/simulated-apps.json"
     if PROGRAM.exists():
         with tempfile.TemporaryDirectory() as folder:

@@ -190,9 +190,9 @@ say "lintian"
 # Debian's judge of packages. deploy/debian/lintian-overrides says what is meant to be so.
 as_root host lintian --allow-root --fail-on error /tmp/new.deb || fail "lintian finds errors in the package"
 
-# The same package with a lower version.
+# The same package with a lower version, and with another form of the settings file: so dpkg has to choose between two changed files.
 as_root host sh -c 'cd /tmp && dpkg-deb -R new.deb old && sed -i "s/^Version: .*/Version: 0.0.1/" old/DEBIAN/control &&
-    sed -i "s/^version=.*/version=0.0.1/" old/DEBIAN/postinst &&
+    sed -i "s/^version=.*/version=0.0.1/" old/DEBIAN/postinst && sed -i "1i # Of the version before." old/etc/perennial/perennial.conf &&
     dpkg-deb --root-owner-group --build old old.deb >/dev/null && rm -r old'
 
 files_of_host() {
@@ -253,13 +253,21 @@ running='RUNNING=perennial-api.service perennial-churn@1.service perennial-churn
 asked() {
     grep -E '^(try-restart|stop)' "$home/host/tmp/systemctl.log" || true
 }
-as_root host env "$running" dpkg -i /tmp/new.deb >"$home/host.log" 2>&1 || fail "the package does not upgrade: $home/host.log"
+# As docs/operate/runbooks/upgrade.md does it, and without anybody who could answer a question.
+install_package() { # FILE [VARIABLE=VALUE]...
+    local file=$1
+    shift
+    as_root host env "$running" "$@" apt-get -q -y install --allow-downgrades --no-install-recommends -o Dpkg::Options::=--force-confold \
+        "$file" </dev/null >"$home/host.log" 2>&1
+}
+install_package /tmp/new.deb || fail "the package does not upgrade: $home/host.log"
 [ "$(installed_version)" != 0.0.1 ] || fail "it is not upgraded"
 [ "$(asked)" = "$(printf 'try-restart perennial-%s.service\n' api entitlements@1 churn@1 churn@2 ingest)" ] ||
     fail "units are restarted in another order: $(asked)"
 grep -q '^daemon-reload' "$home/host/tmp/systemctl.log" || fail "systemd does not read the new units"
 grep -q '^topic.prefix = kept' "$home/host/etc/perennial/perennial.conf" || fail "the upgrade loses settings"
 grep -q '^PERENNIAL_LOG_LEVEL=debug' "$home/host/etc/perennial/churn@1.env" || fail "the upgrade loses the settings of an instance"
+[ -e "$home/host/etc/perennial/perennial.conf.dpkg-dist" ] || fail "the settings file that the new version ships is not beside the old one"
 [ -e "$home/host/var/lib/perennial/state" ] || fail "the upgrade loses state"
 expect /etc/perennial/perennial.conf 640:root:perennial
 expect /etc/perennial/churn@1.env 640:root:perennial
@@ -276,9 +284,16 @@ as_root host env "$running" dpkg --configure -a >"$home/host.log" 2>&1 || fail "
 
 say "a downgrade"
 rm "$home/host/tmp/systemctl.log"
-as_root host env "$running" dpkg -i /tmp/old.deb >"$home/host.log" 2>&1 || fail "the package does not downgrade: $home/host.log"
+install_package /tmp/old.deb || fail "the package does not downgrade: $home/host.log"
 [ "$(asked)" = "$(printf 'try-restart perennial-%s.service\n' ingest entitlements@1 churn@1 churn@2 api)" ] ||
     fail "units are restarted in another order on the way back: $(asked)"
+
+say "an upgrade that restarts nothing"
+rm "$home/host/tmp/systemctl.log"
+install_package /tmp/new.deb PERENNIAL_RESTART=no || fail "the package does not upgrade without restarts: $home/host.log"
+[ "$(installed_version)" != 0.0.1 ] || fail "it is not upgraded without restarts"
+[ -z "$(asked)" ] || fail "units are restarted although PERENNIAL_RESTART is no: $(asked)"
+grep -q 'nothing is restarted' "$home/host.log" || fail "it does not say that nothing is restarted: $home/host.log"
 
 say "remove"
 rm "$home/host/tmp/systemctl.log"

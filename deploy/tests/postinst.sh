@@ -57,6 +57,8 @@ install_over 0.1.0 '' churn@2 1 api entitlements@2 churn@1 churn@2
 install_over 0.1.0 '' api 0 api entitlements@2 churn@1 churn@2 consumption@1 ingest
 # The same version again.
 install_over 0.2.0 '' '' 0 api entitlements@2 churn@1 churn@2 consumption@1 ingest
+# Whoever has several hosts restarts in another order.
+PERENNIAL_RESTART=no install_over 0.1.0 '' '' 0
 # Back from later versions: writers before readers.
 install_over 0.3.0 '' '' 0 ingest entitlements@2 churn@1 churn@2 consumption@1 api
 install_over 0.10.0 perennial-churn@1.service '' 1 ingest entitlements@2 churn@1

@@ -22,7 +22,20 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from scene import PARTITIONS, RUNNING, ROOT, SEEDS, Failure, Scene, child, end_on_signals, wait_until  # noqa: E402
+from scene import (  # noqa: E402
+    PARTITIONS,
+    PORTS,
+    RUNNING,
+    ROOT,
+    SEEDS,
+    Failure,
+    Scene,
+    child,
+    end_on_signals,
+    get,
+    unit_of,
+    wait_until,
+)
 
 FOLDER = ROOT / "docs/operate/runbooks"
 BLOCK_WITHIN = 180
@@ -96,6 +109,9 @@ class Installs(Page):
         new = program.with_suffix(".new")
         shutil.copy(scene.program, new)
         new.rename(program)
+        # The read API runs the new version already, and may still build its copy: the page must wait for it all the same.
+        scene.systemctl("start", unit_of("api"))
+        wait_until("metrics of the read API", lambda: get(PORTS["api"], "/metrics")[0] == 200, 60)
 
 
 class Grows(Page):
