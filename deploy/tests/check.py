@@ -372,23 +372,24 @@ def check_pod(place, thing, settings, claims, objects):
     expect(place, locked, "the container has rights that it does not need")
     expect(place, spec.get("automountServiceAccountToken") is False, "it gets a token for Kubernetes")
     # The program: its command, variables and files.
-    check_command(place, container["args"])
+    if role != "tools":
+        check_command(place, container["args"])
     variables = {entry["name"]: entry["value"] for entry in container.get("env", [])}
     for name, value in variables.items():
         check_variable(place, name, value)
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     volumes = {volume["name"]: volume for volume in spec["volumes"]}
     expect(place, set(mounts) == set(volumes) | claims, f"volumes and mounts differ by {sorted(set(mounts) ^ (set(volumes) | claims))}")
-    files = [value.removeprefix("file:") for value in variables.values()] + [word for word in container["args"]]
+    files = [value.removeprefix("file:") for value in variables.values()] + [word for word in container.get("args", [])]
     files += [value for key, value in settings.items() if key.startswith("kafka.")]
-    files += [value for key, value in settings.items() if key == "apps" and role in (*WORKERS, "ingest", "api")]
+    files += [value for key, value in settings.items() if key == "apps" and role in (*WORKERS, "ingest", "api", "tools")]
     for file in files:
         if file.startswith("/"):
             expect(place, any(file.startswith(f"{mount}/") for mount in mounts.values()), f"nothing is mounted where {file} is")
     for volume in volumes.values():
         if "configMap" in volume:
             expect(place, ("ConfigMap", volume["configMap"]["name"]) in objects, f"there is no config map {volume['configMap']['name']}")
-        else:
+        elif "ephemeral" not in volume:
             secret = volume["secret"]["secretName"]
             page = (ROOT / "docs/operate/deploy.md").read_text()
             expect(place, f" {secret} " in page, f"docs/operate/deploy.md does not say how to make the secret {secret}")
@@ -405,7 +406,9 @@ def check_pod(place, thing, settings, claims, objects):
         expect(place, kind == "StatefulSet", "a worker outside of a StatefulSet has no slot")
     if role == "api":
         expect(place, memory >= 2 * cache, "the memory limit is below twice state.cache.bytes")
-    if kind == "Job":
+    if role == "tools":
+        expect(place, memory >= worker_bytes(cache, threads), "a replay needs as much memory as a worker")
+    if kind == "Job" or role == "tools":
         return role
     before = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
     grace = spec.get("terminationGracePeriodSeconds", 30)
@@ -540,10 +543,33 @@ def check_kubectl(path, things):
             expect(place, not needs, "the pod has no PERENNIAL_CONFIG: add --config")
 
 
+def check_tools(things):
+    """The component has a pod in which a replay can run, with what the overlay brings."""
+    # A copy of the overlay, as an operator makes one: only there the pod gets the name of the settings.
+    small, folder, up = DEPLOY / "kubernetes/overlays/small", ROOT / ".build/deploy/tools", "../../../deploy/kubernetes"
+    shutil.copytree(small, folder, dirs_exist_ok=True)
+    text = (small / "kustomization.yaml").read_text().replace("resources: [../../base]", f"resources: [{up}/base]")
+    (folder / "kustomization.yaml").write_text(re.sub("^# components:.*", f"components: [{up}/tools]", text, flags=re.M))
+    all_things = rendered(folder)
+    objects = {(thing["kind"], thing["metadata"]["name"]) for thing in all_things}
+    settings = check_file_of_settings(small / "perennial.conf")
+    tools = [thing for thing in all_things if thing not in things]
+    expect(folder, [thing["metadata"]["name"] for thing in tools] == ["perennial-tools"], "the component tools adds another thing than its pod")
+    for thing in tools:
+        for version in KUBERNETES:
+            kubernetes_validate.validate(thing, version, strict=True)
+        check_pod(f"{folder}: {thing['metadata']['name']}", thing, settings, set(), objects)
+        labels = thing["spec"]["template"]["metadata"]["labels"]
+        for policy in (thing for thing in things if thing["kind"] == "NetworkPolicy" and thing["metadata"]["name"] == "kafka"):
+            expect(folder, matches(policy["spec"]["podSelector"], labels), "the policy kafka does not let perennial-tools reach Kafka")
+    return tools
+
+
 def kubernetes():
     for name in ("small", "large"):
         things = check_overlay(DEPLOY / "kubernetes/overlays" / name)
         if name == "small":
+            things += check_tools(things)
             for path in (DEPLOY / "kubernetes/base/topics.yaml", *sorted((ROOT / "docs").glob("**/*.md"))):
                 check_kubectl(path, things)
     # The component needs a kind that no schema here has: that it renders, and finds the services.
