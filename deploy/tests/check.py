@@ -374,7 +374,7 @@ def check_pod(place, thing, settings, claims, objects):
     # The program: its command, variables and files.
     if role != "tools":
         check_command(place, container["args"])
-    variables = {entry["name"]: entry["value"] for entry in container.get("env", [])}
+    variables = {entry["name"]: entry["value"] for entry in container.get("env", []) if entry["name"] != "TMPDIR"}
     for name, value in variables.items():
         check_variable(place, name, value)
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
@@ -559,6 +559,11 @@ def check_tools(things):
         for version in KUBERNETES:
             kubernetes_validate.validate(thing, version, strict=True)
         check_pod(f"{folder}: {thing['metadata']['name']}", thing, settings, set(), objects)
+        variables = {entry["name"]: entry["value"] for entry in thing["spec"]["template"]["spec"]["containers"][0]["env"]}
+        expect(folder, variables.pop("TMPDIR", None) == "/var/lib/perennial", "perennial diff has no place for its files")
+        (consumption,) = (one for one in things if one["kind"] == "StatefulSet" and one["metadata"]["name"] == "perennial-consumption")
+        same = {entry["name"]: entry["value"] for entry in consumption["spec"]["template"]["spec"]["containers"][0]["env"]}
+        expect(folder, variables == same, "a replay of consumption has other variables than the worker")
         labels = thing["spec"]["template"]["metadata"]["labels"]
         for policy in (thing for thing in things if thing["kind"] == "NetworkPolicy" and thing["metadata"]["name"] == "kafka"):
             expect(folder, matches(policy["spec"]["podSelector"], labels), "the policy kafka does not let perennial-tools reach Kafka")
