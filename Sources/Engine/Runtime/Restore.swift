@@ -11,6 +11,8 @@ final class Restore {
     private static let recordsPerWrite = 10_000
 
     let order: RestoreOrder
+    /// The store's note, which each write replaces.
+    private var stored: Note?
     let end: NextOffset
     var position: NextOffset
     /// The last note that was read; before the first one the store's note.
@@ -37,6 +39,7 @@ final class Restore {
         self.beginning = beginning
         self.end = end
         note = order.note
+        stored = order.note
         guard let note = order.note else {
             (position, expectsNote) = (beginning, false)
             return
@@ -48,6 +51,13 @@ final class Restore {
         // If there is more to read than there are keys, one scan of all keys costs less than a lookup for each record.
         let left = end.value - position.value
         sum = note.sum.flatMap { left > $0.keys ? nil : $0 }
+    }
+
+    /// The order to start anew: the store may have a later note by now.
+    var rest: RestoreOrder {
+        var rest = order
+        rest.note = stored
+        return rest
     }
 
     // MARK: Records
@@ -121,6 +131,7 @@ final class Restore {
         written.sum = sum
         changes.note = written.encoded
         try order.store.write(changes, .none)
+        stored = written
         if note != nil { note = written }
         changes.removeAll()
         changed = 0
@@ -215,6 +226,9 @@ extension RestoreOrder {
             return beginning.value > 0 ? .refused("\(lostBeginning(definition, beginning))") : nil
         }
         if let words = definition.unreadable(note) { return .refused(words) }
+        if let damage {
+            return useless("the local state of partition \(partition) is damaged: \(damage)", definition, beginning)
+        }
         if note.changelog > end {
             return useless(
                 "the state of partition \(partition) is ahead of \(definition.changelog), which was deleted and "

@@ -12,11 +12,13 @@ struct RestoreOrder: @unchecked Sendable {
     let partition: Int32
     /// Identifies this order for `cancel`.
     let token: UInt64
-    /// nil: the store is empty.
-    let note: Note?
+    /// The store's note. nil: the store is empty.
+    var note: Note?
     /// The group's committed offsets by topic. They are fetched before the changelog's end: an earlier owner can no
     /// longer commit anything that is not in them, and what is in them lies before that end.
     let committed: [String: NextOffset]
+    /// Why the store must be wiped, although it opens. nil: it need not.
+    var damage: String?
     let reply: @Sendable (RestoreReply) -> Void
 }
 
@@ -423,13 +425,13 @@ private struct RestoreWork: ~Copyable {
         dropReader()
         // The fault concerns one partition: the beginnings show which.
         if fault.cause == .positionGone {
-            waiting += running.map(\.order)
+            waiting += running.map(\.rest)
             running = []
             return
         }
         guard fault.remedy == .stop else { return }
         if !goesOneByOne, waiting.count + running.count > 1 {
-            waiting = running.map(\.order) + waiting
+            waiting = running.map(\.rest) + waiting
             running = []
             goesOneByOne = true
             return

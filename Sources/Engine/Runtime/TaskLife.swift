@@ -115,8 +115,9 @@ extension TaskStage {
         case (.withdrawing, .useless): (.gone, [.closeStore, .wipe])
 
         case (.returning, .revoked), (.returning, .lost), (.returning, .sessionEnded): (.withdrawing, [])
+        // Opened again, because the restorer may have written a later note.
         case (.returning, .withdrawn), (.returning, .restored), (.returning, .refuse), (.returning, .hindered):
-            (.restoring, [.restore])
+            (.opening, [.closeStore, .open])
         case (.returning, .useless): (.opening, [.closeStore, .wipe, .open])
 
         default: nil

@@ -96,7 +96,7 @@ package final class Worker {
         } catch let fault as LogFault {
             try handle(fault)
         } catch let fault as StoreFault {
-            say(.error, "the local state failed; restoring it from the changelog", fault.words)
+            say(.error, "a local store failed; opening it again in a new session", fault.words)
             try rebuild(after: .other, pause: .seconds(1))
         } catch {
             preconditionFailure("no other error can be thrown here: \(error)")
@@ -204,7 +204,11 @@ package final class Worker {
             if !options.bounds.isEmpty, try isBeyondBound(record, session) { continue }
             pace.addRecord()
             while true {
-                let outcome = try task.handle(record)
+                let outcome: PartitionTask.Outcome
+                do throws(StoreFault) { outcome = try task.handle(record) } catch {
+                    partitions.failed(task.partition, error)
+                    throw error
+                }
                 if outcome == .done { break }
                 if case .pause(let reason) = outcome {
                     try partitions.pause(record.partition, reason, session)
@@ -273,7 +277,9 @@ package final class Worker {
         let written = environment.wallClock()
         var positions: [TopicPartition: NextOffset] = [:]
         for task in touched {
-            try task.addChangelog(timestamp: written)
+            try partitions.watching(task.partition) { () throws(StoreFault) in
+                try task.addChangelog(timestamp: written)
+            }
             positions.merge(task.positions) { $1 }
         }
         let now = environment.elapsed()
@@ -326,8 +332,10 @@ package final class Worker {
     }
 
     private func writeStore(of task: PartitionTask) throws(StoreFault) {
-        try task.writeStore()
-        try task.flushStore(options.flush)
+        try partitions.watching(task.partition) { () throws(StoreFault) in
+            try task.writeStore()
+            try task.flushStore(options.flush)
+        }
     }
 
     private func endCycle() {

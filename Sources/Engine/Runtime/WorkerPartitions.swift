@@ -57,6 +57,7 @@ final class WorkerPartitions {
     private var tokens: UInt64 = 0
     private var openingRetry: Duration = .zero
     private var hindrances = Hindrances()
+    private var storeFaults: StoreFaults
     /// The stores of an assignment, which are opened together: one after the other takes several times as long.
     private var openedAhead: [Int32: Result<any PartitionStore, StoreFault>] = [:]
 
@@ -77,6 +78,7 @@ final class WorkerPartitions {
         self.board = board
         self.outputs = outputs
         self.inner = inner
+        storeFaults = StoreFaults(patience: options.openingPatience)
     }
 
     // MARK: Reading
@@ -131,6 +133,7 @@ final class WorkerPartitions {
     ) throws {
         for number in numbers where slots[number] == nil { slots[number] = Slot() }
         hindrances.keep(numbers)
+        storeFaults.keep(numbers)
         openedAhead = stores.open(all: numbers.filter { slots[$0]?.stage == .gone }.sorted())
         defer { closeOpenedAhead() }
         for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
@@ -140,7 +143,7 @@ final class WorkerPartitions {
             }
             // The restorer continues from the note. This comes before the change of stage: if it fails, the slot still
             // has the store.
-            try slot.task?.writeStore()
+            try watching(number) { () throws(StoreFault) in try slot.task?.writeStore() }
             slot.assignedAt = environment.elapsed()
             slot.committed = [:]
             for input in definition.inputs {
@@ -206,7 +209,24 @@ final class WorkerPartitions {
                 "partition \(number) could not be opened here for \(patience.wholeMilliseconds / 1000) s, so this "
                 + "process ends and another one gets the partition: \(words)"
         }
-        return nil
+        return storeFaults.hopeless.map { number, words in
+            "the store of partition \(number) has failed here again and again for \(patience.wholeMilliseconds / 1000) s, "
+                + "so this process ends and another one gets the partition: \(words)"
+        }
+    }
+
+    /// The store of the partition has failed while its task was used. The fault ends the session.
+    func failed(_ number: Int32, _ fault: StoreFault) {
+        guard let slot = slots[number] else { return }
+        storeFaults.note(number, fault, isAside: slot.isAside, at: environment.elapsed())
+    }
+
+    /// Notes which partition's store has failed, because a fault does not say it.
+    func watching(_ number: Int32, _ body: () throws(StoreFault) -> Void) throws(StoreFault) {
+        do throws(StoreFault) { try body() } catch {
+            failed(number, error)
+            throw error
+        }
     }
 
     // MARK: One partition
@@ -261,6 +281,7 @@ final class WorkerPartitions {
         do throws(StoreFault) {
             try (slot.isAside ? options.aside ?? stores : stores).wipe(number)
             slot.isWiped = true
+            storeFaults.wiped(number)
             metrics.wipes.add()
         } catch {
             // The next owner of the partition checks its store anew.
@@ -403,7 +424,7 @@ final class WorkerPartitions {
         restorer.restore(
             RestoreOrder(
                 store: store, partition: number, token: slot.token, note: slot.note, committed: slot.committed,
-                reply: { _ = replies.post($0) }))
+                damage: storeFaults.damage(of: number, isAside: slot.isAside), reply: { _ = replies.post($0) }))
     }
 
     private func takeReplies(_ session: any LogSession) throws {
@@ -469,7 +490,8 @@ final class WorkerPartitions {
                 crashes: options.crashNotes?.notes(number), newLife: environment.newLife)
         }
         slot.task = task
-        let refusal = try task.open()
+        var refusal: PartitionTask.PauseReason?
+        try watching(number) { () throws(StoreFault) in refusal = try task.open() }
         // All partitions share the memory of the setting.
         for other in slots.values { other.task?.cacheLimit = options.cacheBytes / slots.count }
         board.set(.init(next: task.next, clock: task.note.clock), of: number)

@@ -44,6 +44,22 @@ package struct ServiceRun: Sendable {
         listen = settings.adminListen
     }
 
+    /// File descriptors for the store of one partition.
+    private static let descriptorsPerStore = 300
+    /// File descriptors for connections, Kafka's brokers, the admin server and the system.
+    private static let spareDescriptors = 1_500
+
+    /// Raises the limit of open files to what this many stores need. The limit of a shell is often 1,024, which is too low for
+    /// a large state.
+    package func allowFiles(ofStores stores: Int) {
+        let wanted = stores * Self.descriptorsPerStore + Self.spareDescriptors
+        let possible = DescriptorLimit.raise(to: wanted)
+        if possible >= wanted { return }
+        logger.info(
+            "the limit of open files is lower than a large state needs: raise it (ulimit -Hn) if files cannot be opened",
+            ["files": .integer(possible), "wanted": .integer(wanted)])
+    }
+
     /// The part that answers `/livez`, `/readyz` and `/metrics`.
     package func makeAdmin() -> any ServicePart {
         AdminServer(listen: listen, health: health, metrics: metrics, logger: logger)

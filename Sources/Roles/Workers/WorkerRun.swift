@@ -101,6 +101,8 @@ package struct WorkerRun {
         else { return .wrongUsage }
         let (metrics, health, logger) = (process.metrics, process.health, process.logger)
         if replay == nil { tellWhichReplica(logger) }
+        // A process may get all partitions.
+        process.allowFiles(ofStores: configuration.topicPlan.partitions)
         let memory = MemoryPlan(
             bytes: configuration.worker.stateCacheBytes, threads: configuration.worker.threads,
             partitions: configuration.topicPlan.partitions)

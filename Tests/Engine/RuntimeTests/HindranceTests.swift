@@ -205,3 +205,101 @@ private struct HinderedBench {
         #expect(bench.process.troubles == [])
     }
 }
+
+/// A block of a file may be damaged where only some records need it: the store opens, and a restore does not read the block.
+@Suite struct `A partition whose store fails while it runs` {
+    /// The disk of the first partition.
+    private final class Disk: Sendable {
+        private let state = Mutex((fault: StoreFault?.none, isHealedByWipe: true, wipes: 0))
+
+        var wipes: Int { state.withLock { $0.wipes } }
+
+        init(_ disk: MemoryDisk) {
+            disk.fail { [self] operation, partition in
+                guard partition == 0 else { return nil }
+                return state.withLock { state in
+                    if operation == .wipe {
+                        state.wipes += 1
+                        if state.isHealedByWipe { state.fault = nil }
+                    }
+                    // Only a running worker looks for timers.
+                    return operation == .timers ? state.fault : nil
+                }
+            }
+        }
+
+        func fail(_ cause: StoreFault.Cause, isHealedByWipe: Bool = true) {
+            state.withLock { ($0.fault, $0.isHealedByWipe) = (StoreFault(cause, "a bad block"), isHealedByWipe) }
+        }
+
+        func heal() { state.withLock { $0.fault = nil } }
+    }
+
+    /// The next session of the worker looks for timers at its first record.
+    private func begin() throws -> (HinderedBench, Disk) {
+        let bench = try HinderedBench()
+        try bench.begin()
+        return (bench, Disk(bench.process.disk))
+    }
+
+    @Test func `is restored into a new one when that is damaged`() throws {
+        let (bench, disk) = try begin()
+        disk.fail(.corrupt)
+        bench.endSession()
+        try bench.feed(0, "tell late")
+        bench.pass(seconds: 10)
+        #expect(disk.wipes == 1)
+        #expect(bench.process.troubles == [])
+        #expect(try bench.told().filter { $0 == "0 late" }.count == 1)
+        let stored = try MemoryStores(disk: bench.process.disk.copy { $0 }).open(0)
+        var value: [UInt8] = []
+        #expect(try stored.note() != nil)
+        #expect(try stored.read(Array("n".utf8).span, into: &value))
+        #expect(bench.simulation.stop(bench.process))
+    }
+
+    @Test func `is opened again as it is after a fault of the system`() throws {
+        let (bench, disk) = try begin()
+        disk.fail(.system)
+        bench.endSession()
+        try bench.feed(0, "tell late")
+        bench.pass(seconds: 60)
+        #expect(try !bench.told().contains("0 late"))
+        disk.heal()
+        bench.pass(seconds: 40)
+        #expect(try bench.told().filter { $0 == "0 late" }.count == 1)
+        #expect(disk.wipes == 0)
+    }
+
+    @Test(arguments: [StoreFault.Cause.corrupt, .system])
+    func `ends the process after five minutes of faults, and is wiped once at most`(cause: StoreFault.Cause) throws {
+        let (bench, disk) = try begin()
+        disk.fail(cause, isHealedByWipe: false)
+        bench.endSession()
+        try bench.feed(0, "tell late")
+        let begin = bench.simulation.clock.now
+        while bench.process.isRunning, bench.simulation.clock.now < begin + 290_000 { bench.pass(seconds: 1) }
+        #expect(bench.process.isRunning)
+        bench.pass(seconds: 60)
+        #expect(
+            bench.process.end?.description
+                == "the store of partition 0 has failed here again and again for 300 s, so this process ends and another one "
+                + "gets the partition: a bad block")
+        #expect(disk.wipes == (cause == .corrupt ? 1 : 0))
+    }
+
+    @Test func `counts from the beginning after an hour without a fault`() throws {
+        let (bench, disk) = try begin()
+        for round in 1...2 {
+            disk.fail(.corrupt)
+            bench.endSession()
+            try bench.feed(0, "tell late")
+            bench.pass(seconds: 10)
+            #expect(disk.wipes == round)
+            #expect(bench.process.troubles == [])
+            bench.simulation.clock.advance(by: .seconds(3590))
+            bench.pass(seconds: 10)
+        }
+        #expect(bench.process.isRunning)
+    }
+}

@@ -110,13 +110,14 @@ final class RestoreBench {
 
     // MARK: Restoring
 
-    func order(_ note: Note? = nil, group: [String: Int64]) throws -> UInt64 {
+    func order(_ note: Note? = nil, group: [String: Int64], damage: String? = nil) throws -> UInt64 {
         let store = try MemoryStores(disk: disk).open(0)
         let heard = heard
         tokens += 1
         restorer.restore(
             RestoreOrder(
                 store: store, partition: 0, token: tokens, note: note, committed: group.mapValues { NextOffset($0) },
+                damage: damage,
                 reply: { reply in heard.replies.withLock { $0.append(reply) } }))
         return tokens
     }

@@ -163,6 +163,27 @@ import Testing
         #expect(try bench.outcome(steps: 2) == nil)
     }
 
+    /// The sum of the contents belongs to one note: with another one a good store would look incomplete.
+    @Test func `that has to start anew goes on from what it has written`() throws {
+        var shown: BrokenLog?
+        let bench = try RestoreBench { memory in
+            let log = BrokenLog(memory)
+            shown = log
+            return log
+        }
+        let log = try #require(shown)
+        bench.life = 1
+        try bench.commit((0..<20_000).map { ("\($0)", "1") }, events: 1)
+        _ = try bench.order(group: ["events": 1, "rows": 0])
+        #expect(next(try bench.outcome(steps: 30)) == [1, 0])
+        try bench.commit((0..<12_000).map { ("\($0)", "2") }, events: 2)
+        _ = try bench.order(bench.stored, group: ["events": 2, "rows": 0])
+        #expect(try bench.outcome(steps: 11) == nil)
+        log.faultOnce = LogFault(.stop, .positionGone, "the position is gone")
+        #expect(next(try bench.outcome(steps: 30)) == [2, 0])
+        #expect(log.starts.compactMap { $0.values.first?.value } == [0, 20_000, 20_000])
+    }
+
     @Test func `that is called off in the middle leaves nothing remaining`() throws {
         let bench = try RestoreBench(faults: ReaderFaults([.stall, .stall, .stall, .stall]))
         try bench.commit([("a", "1")], events: 1)
@@ -194,6 +215,27 @@ import Testing
                 reply: { reply in found.withLock { $0 = reply.outcome } }))
         restorer.step(wait: .zero)
         #expect(refusal(found.withLock { $0 })?.contains("nowhere") == true)
+    }
+
+    /// Without the beginning of the changelog, what is left of the store may be the only copy of the state.
+    @Test(arguments: [false, true])
+    func `is of no use for a store that failed while it was used, and refused if that cannot be restored`(
+        isBeginningLost: Bool
+    ) throws {
+        var shown: BrokenLog?
+        let bench = try RestoreBench { memory in
+            let log = BrokenLog(memory)
+            shown = log
+            return log
+        }
+        try bench.commit([("a", "1")], events: 1)
+        _ = try bench.order(group: ["events": 1, "rows": 0])
+        #expect(next(try bench.outcome()) == [1, 0])
+        if isBeginningLost { shown?.beginning = NextOffset(1) }
+        _ = try bench.order(bench.stored, group: ["events": 1, "rows": 0], damage: "a bad block")
+        let outcome = try bench.outcome()
+        let words = "the local state of partition 0 is damaged: a bad block"
+        #expect(isBeginningLost ? refusal(outcome)?.hasPrefix(words) == true : outcome == .useless(words))
     }
 
     @Test func `into a damaged store is of no use, and into one that cannot be written hindered`() throws {

@@ -64,10 +64,10 @@ extension TaskStage {
         returning revoked -> withdrawing:
         returning lost -> withdrawing:
         returning sessionEnded -> withdrawing:
-        returning withdrawn -> restoring: restore
-        returning restored -> restoring: restore
-        returning refuse -> restoring: restore
-        returning hindered -> restoring: restore
+        returning withdrawn -> opening: closeStore open
+        returning restored -> opening: closeStore open
+        returning refuse -> opening: closeStore open
+        returning hindered -> opening: closeStore open
         returning useless -> opening: closeStore wipe open
         """
 

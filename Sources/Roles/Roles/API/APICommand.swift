@@ -40,24 +40,13 @@ extension Command {
             return run(process, configuration, invocation)
         })
 
-    /// File descriptors for the store of one partition.
-    private static let descriptorsPerPartition = 300
-    /// File descriptors for connections, Kafka's brokers, the admin server and the system.
-    private static let spareDescriptors = 1_500
-
     private static func run(
         _ process: ServiceRun, _ configuration: Configuration, _ invocation: Invocation
     ) -> ExitCode {
         let output = invocation.output
         let partitions = configuration.topicPlan.partitions
         let environments = configuration.namedEnvironments
-        let wanted = environments.count * partitions * descriptorsPerPartition + spareDescriptors
-        let possible = DescriptorLimit.raise(to: wanted)
-        if possible < wanted {
-            process.logger.info(
-                "the limit of open files is lower than a large state needs: raise it (ulimit -Hn) if files cannot be opened",
-                ["files": .integer(possible), "wanted": .integer(wanted)])
-        }
+        process.allowFiles(ofStores: environments.count * partitions)
         let zone: Zone
         do {
             zone = try Zone(name: configuration.churnZone)
