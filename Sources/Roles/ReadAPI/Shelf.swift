@@ -72,7 +72,14 @@ final class Shelf: Sendable {
 
     /// Whether answers from the partition would be too old.
     func isTooFarBehind(_ topic: FollowedTopic, _ partition: Int32, at now: Int64) -> Bool {
-        pace.behind(topic.worker, partition, at: now).map { isTooMuch($0, of: topic.worker) } ?? true
+        behind(topic, partition, at: now).map { isTooMuch($0, of: topic.worker) } ?? true
+    }
+
+    /// A record of `accounts` is in the partition of its account, and the notification that caused it in that of its
+    /// subscription, which may be any.
+    private func behind(_ topic: FollowedTopic, _ partition: Int32, at now: Int64) -> Int64? {
+        if topic == .accounts { return pace.farthestBehind(topic.worker, at: now) }
+        return pace.behind(topic.worker, partition, at: now)
     }
 
     private func isTooMuch(_ behind: Int64, of worker: WorkerName) -> Bool {
@@ -90,7 +97,7 @@ final class Shelf: Sendable {
             writer.member("partition", partition)
             writer.member("offset", place.next?.value ?? 0)
             writer.member("asOf", orNull: place.clock)
-            writer.member("behind", orNull: pace.behind(topic.worker, partition, at: now))
+            writer.member("behind", orNull: behind(topic, partition, at: now))
         }
     }
 }
