@@ -65,6 +65,30 @@ extension RealBroker {
             return now
         }
 
+        private func partition(of id: String) -> Int32 {
+            Partitioner.partition(of: Array(id.utf8), count: Self.partitions)
+        }
+
+        /// Until the answers about all of these ids, which no worker processes, are 503. An answer before that says
+        /// that there is no subscription, and that nothing is known yet of the time at which it was bought.
+        private func takeUntilRefused(_ ids: [String], by api: APIProcess) async throws {
+            var taken: [(id: String, at: Int64)] = []
+            for id in ids { taken.append((id, try await take(id))) }
+            try await waitUntil("beyond the limit", within: patience) {
+                var refused = 0
+                for (id, at) in taken {
+                    let asked = WallClock.milliseconds()
+                    let (status, body) = try await api.answer(to: "/v1/subscriptions/\(id)")
+                    let place = body["position"]?.array?.first
+                    let behind = try #require(place?["behind"]?.integer, "\(status) of \(id)")
+                    #expect(status == 404 || status == 503 && body["error"]?.string == "behind")
+                    #expect(asked - behind <= at, "\(status) of \(id) claims to know of it")
+                    if status == 503 { refused += 1 }
+                }
+                return refused == taken.count
+            }
+        }
+
         @Test func `tells a worker that has stopped from a customer who has bought nothing`() async throws {
             var production = try await worker("production")
             let sandbox = try await worker("sandbox")
@@ -84,22 +108,14 @@ extension RealBroker {
 
             try await production.stop()
             let ids = (0..<20).map { "new-\($0)" }
-            var taken: [String: Int64] = [:]
-            for id in ids { taken[id] = try await take(id) }
-            // The answer says that there is no subscription, and that nothing is known yet of the time at which it was bought.
-            var isOver = false
-            try await waitUntil("beyond the limit", within: patience) {
-                for id in ids {
-                    let asked = WallClock.milliseconds()
-                    let (status, body) = try await api.answer(to: "/v1/subscriptions/\(id)")
-                    let place = body["position"]?.array?.first
-                    let behind = try #require(place?["behind"]?.integer, "\(status) of \(id)")
-                    #expect(status == 404 || status == 503 && body["error"]?.string == "behind")
-                    #expect(asked - behind <= taken[id]!, "\(status) of \(id) claims to know of it")
-                    isOver = status == 503
-                }
-                return isOver
-            }
+            // Requests about one partition are refused, and the process stays ready for those about the others.
+            let first = ids.filter { partition(of: $0) == partition(of: ids[0]) }
+            let rest = ids.filter { !first.contains($0) }
+            try await takeUntilRefused(first, by: api)
+            for id in rest { #expect(try await api.answer(to: "/v1/subscriptions/\(id)").status == 404) }
+            try await api.service.waitUntilReady()
+            #expect(Set(rest.map(partition(of:))).count == Int(Self.partitions) - 1)
+            try await takeUntilRefused(rest, by: api)
             let reasons = try await api.service.reasons()
             #expect(reasons.contains("behind the notifications of production: is it running?"), "\(reasons)")
             let series = #"perennial_api_source_behind_seconds{environment="production",worker="entitlements"}"#

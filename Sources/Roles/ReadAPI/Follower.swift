@@ -62,11 +62,14 @@ extension Readiness {
 final class Following {
     private let rules: CellRules?
     private let shelf: Shelf
+    private let time: ReadAPITime
     private let metrics: ShelfMetrics
     private let logger: Logger
     private let follower: TopicFollower<CopySink>
     private var looksSeen = 0
     private var hasToldRules = false
+    /// What the log has said last.
+    private var toldBehind: [Int32] = []
 
     init(
         _ configuration: Follower.Configuration, _ shelf: Shelf, log: any RecordLog, stores: any PartitionStores,
@@ -74,6 +77,7 @@ final class Following {
     ) {
         rules = configuration.rules
         self.shelf = shelf
+        self.time = time
         self.metrics = metrics
         self.logger = logger
         let names = shelf.names
@@ -99,6 +103,7 @@ final class Following {
             looksSeen = follower.looks
             metrics.storeBytes.set(Double(shelf.copies.reduce(0) { $0 + $1.approximateBytes }))
             metrics.cells.set(Double(shelf.totals.count))
+            tellBehind()
         }
         for copy in shelf.copies {
             guard let complete = follower.completeAsOf(copy.number) else { continue }
@@ -106,6 +111,22 @@ final class Following {
         }
         warnOfRules()
         return step == .done
+    }
+
+    /// `/readyz` says nothing of partitions that are too far behind while another one is current.
+    private func tellBehind() {
+        let behind = shelf.tooFarBehind(at: time.now())
+        if behind == toldBehind { return }
+        toldBehind = behind
+        let environment = LogValue.string(shelf.names.environment.rawValue)
+        if behind.isEmpty {
+            logger.info("no partition is too far behind any more", ["environment": environment])
+        } else {
+            let partitions = behind.map { "\($0)" }.joined(separator: ", ")
+            logger.warning(
+                "perennial entitlements is too far behind: requests that need these partitions are answered 503",
+                ["environment": environment, "partitions": .string(partitions)])
+        }
     }
 
     /// Warns once, and only when everything has been read: older cells may have rules that the worker no longer uses.

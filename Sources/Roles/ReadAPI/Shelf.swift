@@ -45,17 +45,20 @@ final class Shelf: Sendable {
 
     // MARK: Whether it may be answered from
 
-    /// For `/readyz`; nil: everything is fine.
+    /// For `/readyz`; nil: the copies are complete, and at least one partition is current.
+    ///
+    /// One partition that is too far behind is too far behind at every replica. If they all became unready for it, a
+    /// load balancer would have none left, and requests about the other partitions would get no answers either.
     func trouble(at elapsed: Duration, now: Int64) -> String? {
         if let trouble = readiness.trouble(at: elapsed) { return trouble }
         let worker = WorkerName.entitlements
         guard let behind = pace.farthestBehind(worker, at: now) else {
             return pace.fault ?? "the positions of the workers are not known yet"
         }
-        guard isTooMuch(behind, of: worker) else { return nil }
-        let cause = pace.fault.map { "; its position cannot be read:  \($0)" } ?? ""
-        return "perennial \(worker.rawValue) is \(behind / 1000) s behind the notifications of "
-            + "\(names.environment.rawValue): is it running?\(cause)"
+        guard tooFarBehind(at: now).count == copies.count else { return nil }
+        let cause = pace.fault.map { "; its position cannot be read: \($0)" } ?? ""
+        return "perennial \(worker.rawValue) is too far behind in all partitions, and up to \(behind / 1000) s behind "
+            + "the notifications of \(names.environment.rawValue): is it running?\(cause)"
     }
 
     /// The positions of the workers are known, and the copies are complete.
@@ -69,6 +72,15 @@ final class Shelf: Sendable {
 
     /// true: it has answered since the process started.
     var hasAnswered: Bool { wasAnswering.load(ordering: .relaxed) }
+
+    /// The partitions from which no answers are given because these would be too old. Those whose position is not known
+    /// yet are not among them.
+    func tooFarBehind(at now: Int64) -> [Int32] {
+        let worker = WorkerName.entitlements
+        return copies.map(\.number).filter { partition in
+            pace.behind(worker, partition, at: now).map { isTooMuch($0, of: worker) } ?? false
+        }
+    }
 
     /// Whether answers from the partition would be too old.
     func isTooFarBehind(_ topic: FollowedTopic, _ partition: Int32, at now: Int64) -> Bool {

@@ -64,9 +64,14 @@ extension Rig {
         return (response.status, behind(try JSONValue.read(response.body)))
     }
 
-    fileprivate var nobody: String {
-        (1...).lazy.map { "\($0)" }.first { Partitioner.partition(of: Array($0.utf8), count: self.partitions) == 0 }!
+    fileprivate var nobody: String { nobody(in: 0) }
+    fileprivate func nobody(in partition: Int32) -> String {
+        (1...).lazy.map { "\($0)" }
+            .first { Partitioner.partition(of: Array($0.utf8), count: self.partitions) == partition }!
     }
+
+    /// What `/readyz` says of this environment; nil: nothing.
+    fileprivate var unreadiness: String? { shelf.trouble(at: time.asItIs.elapsed(), now: time.now) }
 
     fileprivate var worst: Double? {
         metric(#"perennial_api_source_behind_seconds{worker="entitlements"}"#)
@@ -190,21 +195,47 @@ extension Rig {
     @Test func `makes every answer 503 above its limit, and the api unready`() throws {
         let rig = try Rig(maxBehind: .seconds(600))
         let crew = try Crew(rig)
-        try crew.take()
+        for partition in 0..<rig.partitions { try crew.take(partition: partition) }
         try rig.write(.subscription(Record(id: rig.nobody)))
-        func ready() -> String? { rig.shelf.trouble(at: rig.time.asItIs.elapsed(), now: rig.time.now) }
         rig.settle(steps: 600)
-        #expect(rig.status(.subscription, rig.nobody) == 200 && ready() == nil)
+        #expect(rig.status(.subscription, rig.nobody) == 200 && rig.unreadiness == nil)
         rig.settle(steps: 2)
         let response = rig.endpoint.answer(.subscription, rig.nobody[...].utf8, query: nil)
         #expect(response.status == 503 && response.headers["Retry-After"] == "5")
         let body = try JSONValue.read(response.body)
         #expect(body["error"]?.string == "behind" && rig.behind(body) == 602_000)
-        #expect(ready()?.contains("perennial entitlements is 602 s behind the notifications of production") == true)
+        #expect(rig.unreadiness?.contains("up to 602 s behind the notifications of production") == true)
         #expect(rig.status(.content, rig.nobody, "published=1") == 503)
+        // One partition that is current is enough.
         try crew.deal(upTo: 1)
         rig.settle(steps: 3)
-        #expect(rig.status(.subscription, rig.nobody) == 200 && ready() == nil)
+        #expect(rig.status(.subscription, rig.nobody) == 200 && rig.unreadiness == nil)
+        #expect(rig.status(.subscription, rig.nobody(in: 1)) == 503)
+    }
+
+    @Test func `refuses only what needs its partition, and leaves the api ready for all else`() throws {
+        let rig = try Rig(maxBehind: .seconds(600))
+        let crew = try Crew(rig)
+        func statuses() -> [Int] {
+            (0..<rig.partitions).map { rig.status(.subscription, rig.nobody(in: $0)) }
+        }
+        #expect(rig.unreadiness != nil, "nothing has been read yet")
+        for _ in 0..<3 {
+            _ = rig.following.step()
+            rig.time.advance(by: .seconds(1))
+        }
+        #expect(rig.unreadiness == "the positions of the workers are not known yet")
+        for partition: Int32 in [0, 2] { try crew.take(partition: partition) }
+        rig.settle(steps: 602)
+        #expect(statuses() == [503, 404, 503])
+        #expect(rig.unreadiness == nil)
+        #expect(rig.worst == 602)
+        #expect(rig.logged.components(of: #""partitions":"0, 2""#) == 1)
+        #expect(rig.logged.components(of: "no partition is too far behind any more") == 0)
+        for partition: Int32 in [0, 2] { try crew.deal(upTo: 1, partition: partition) }
+        rig.settle(steps: 3)
+        #expect(statuses() == [404, 404, 404])
+        #expect(rig.logged.components(of: "no partition is too far behind any more") == 1)
     }
 
     /// There need not be a worker of churn or of refunds.
