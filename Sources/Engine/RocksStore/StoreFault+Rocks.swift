@@ -4,10 +4,16 @@ internal import CRocksDB
 internal import Store
 
 extension StoreFault {
+    /// Kinds of errors that do not come from bytes in files.
+    private static let passing = [
+        "IO error", "Busy", "Resource busy", "Result incomplete", "Shutdown in progress", "Operation timed out",
+        "Operation aborted", "Operation expired", "Operation failed",
+    ]
+
     /// - Parameter words: RocksDB's message, such as "IO error: No space left on device: While appending to file: …".
     init(_ operation: String, path: String, rocks words: String) {
         let text = "\(operation) \(path): \(words)"
-        guard words.hasPrefix("IO error") || words.hasPrefix("Busy") else {
+        guard Self.passing.contains(where: { words.hasPrefix($0) }) else {
             // The remaining messages include an unknown format: wiping and restoring helps there too.
             self.init(.corrupt, "\(text). Delete the store: it is restored from the log")
             return

@@ -442,7 +442,8 @@ final class PartitionTask {
 
     /// Whether the task's memory is still valid if the store is at this position.
     func isAt(_ note: Note, _ next: [NextOffset]) -> Bool {
-        !isTouched && self.note.positions == note.positions && self.note.clock == note.clock && self.next == next
+        !isTouched && self.note.positions == note.positions && self.note.clock == note.clock
+            && self.note.emitted == note.emitted && self.note.sum == note.sum && self.next == next
     }
 
     /// Call this before the changelog is written: the changelog must contain what is deleted here.

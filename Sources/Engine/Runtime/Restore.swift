@@ -172,6 +172,14 @@ final class Restore {
 
     private static let brokenEntry = StoreFault(.corrupt, "an entry of the state cannot be decoded")
 
+    func outcome(of fault: StoreFault) -> Outcome {
+        switch fault.cause {
+        case .corrupt: order.damaged(fault.words, definition, beginning)
+        case .system, .locked: .hindered(fault.words)
+        case .format: .refused(fault.words)
+        }
+    }
+
     // MARK: The end
 
     /// Writes the rest to the store. Returns why the result is not the state that the changelog describes; nil if it
@@ -221,13 +229,11 @@ extension RestoreOrder {
     func obstacle(_ definition: WorkerDefinition, _ beginning: NextOffset, _ end: NextOffset, now: Int64)
         -> RestoreReply.Outcome?
     {
+        if let words = note.flatMap({ definition.unreadable($0) }) { return .refused(words) }
+        if let damage { return damaged(damage, definition, beginning) }
         guard let note else {
             // Compaction does not move the beginning of a log from 0.
             return beginning.value > 0 ? .refused("\(lostBeginning(definition, beginning))") : nil
-        }
-        if let words = definition.unreadable(note) { return .refused(words) }
-        if let damage {
-            return useless("the local state of partition \(partition) is damaged: \(damage)", definition, beginning)
         }
         if note.changelog > end {
             return useless(
@@ -256,6 +262,10 @@ extension RestoreOrder {
     func useless(_ words: String, _ definition: WorkerDefinition, _ beginning: NextOffset) -> RestoreReply.Outcome {
         beginning.value > 0
             ? .refused("\(words), and cannot be restored: \(lostBeginning(definition, beginning))") : .useless(words)
+    }
+
+    func damaged(_ words: String, _ definition: WorkerDefinition, _ beginning: NextOffset) -> RestoreReply.Outcome {
+        if case .refused(let words) = useless(words, definition, beginning) { .refused(words) } else { .damaged(words) }
     }
 
     func lostBeginning(_ definition: WorkerDefinition, _ beginning: NextOffset) -> String {

@@ -28,6 +28,8 @@ struct RestoreReply: @unchecked Sendable {
         case restored(Note, next: [NextOffset], records: Int)
         /// The store does not belong to the log as it is now.
         case useless(String)
+        /// The store cannot be read, or it has failed before.
+        case damaged(String)
         /// A person must help.
         case refused(String)
         /// The store cannot be written on this machine.
@@ -322,16 +324,8 @@ private struct RestoreWork: ~Copyable {
     private mutating func storing<Value>(_ restore: Restore, _ body: () throws(StoreFault) -> Value) -> Value? {
         do throws(StoreFault) { return try body() } catch {
             drop(restore)
-            answer(restore.order, Self.outcome(of: error))
+            answer(restore.order, restore.outcome(of: error))
             return nil
-        }
-    }
-
-    private static func outcome(of fault: StoreFault) -> RestoreReply.Outcome {
-        switch fault.cause {
-        case .corrupt: .useless(fault.words)
-        case .system, .locked: .hindered(fault.words)
-        case .format: .refused(fault.words)
         }
     }
 
@@ -403,7 +397,7 @@ private struct RestoreWork: ~Copyable {
             switch (committed, known) {
             case (let committed?, let known?) where committed == known: next.append(committed)
             case (nil, let known?): next.append(known)
-            case (let committed?, nil) where restore.note != nil: next.append(committed)
+            case (let committed?, nil) where restore.note?.positions.isEmpty == false: next.append(committed)
             case (nil, nil): next.append(places[partition]?.beginning ?? NextOffset(0))
             case (let committed?, let known):
                 return .refused(

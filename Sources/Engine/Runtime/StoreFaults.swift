@@ -1,17 +1,20 @@
 // Stores that fail while their partition runs, and what follows for their next opening.
 
 internal import Store
+import Synchronization
 
 /// A damaged store is wiped when it is opened again, but only once: a broken disk damages the next one too. If a store
 /// fails again and again for minutes, the process ends, so that another one gets the partition.
 ///
-/// This survives sessions, because each fault ends one.
-struct StoreFaults {
-    /// Faults of one partition that follow each other closely.
+/// Shared by the threads of a process, because a fault ends a session, and another thread may get the partition then.
+final class StoreFaults: Sendable {
+    /// Faults of one partition, between which it never ran for long.
     private struct Streak {
         let since: Duration
         var last: Duration
         var words: String
+        /// Since when the partition has been running again.
+        var runsSince: Duration?
         /// The store must be wiped.
         var isDamaged = false
         /// The damaged store is the one that is not shared with other replicas.
@@ -19,41 +22,53 @@ struct StoreFaults {
         var wasWiped = false
     }
 
-    /// A streak has ended when this long has passed without a fault. A restore takes less.
-    private static let calm: Duration = .seconds(3600)
+    private let streaks = Mutex<[Int32: Streak]>([:])
 
-    private let patience: Duration
-    private var streaks: [Int32: Streak] = [:]
-
-    /// - Parameter patience: a streak may last this long.
-    init(patience: Duration) { self.patience = patience }
-
-    mutating func note(_ partition: Int32, _ fault: StoreFault, isAside: Bool, at now: Duration) {
-        var streak = Streak(since: now, last: now, words: fault.words)
-        if let earlier = streaks[partition], now - earlier.last < Self.calm { streak = earlier }
-        streak.last = now
-        streak.words = fault.words
-        if fault.cause == .corrupt, !streak.wasWiped { (streak.isDamaged, streak.isAside) = (true, isAside) }
-        streaks[partition] = streak
+    /// - Parameter patience: a partition that has run for this long without a fault begins a new streak.
+    func note(_ partition: Int32, _ fault: StoreFault, isAside: Bool, patience: Duration, at now: Duration) {
+        streaks.withLock { streaks in
+            var streak = Streak(since: now, last: now, words: fault.words)
+            if let earlier = streaks[partition], earlier.runsSince.map({ now - $0 < patience }) ?? true {
+                streak = earlier
+            }
+            streak.last = now
+            streak.words = fault.words
+            streak.runsSince = nil
+            if fault.cause == .corrupt, !streak.wasWiped { (streak.isDamaged, streak.isAside) = (true, isAside) }
+            streaks[partition] = streak
+        }
     }
 
     /// Why the store must be wiped. nil: it need not.
     func damage(of partition: Int32, isAside: Bool) -> String? {
-        guard let streak = streaks[partition], streak.isDamaged, streak.isAside == isAside else { return nil }
-        return streak.words
+        streaks.withLock { streaks in
+            guard let streak = streaks[partition], streak.isDamaged, streak.isAside == isAside else { return nil }
+            return streak.words
+        }
     }
 
-    mutating func wiped(_ partition: Int32) {
-        streaks[partition]?.isDamaged = false
-        streaks[partition]?.wasWiped = true
+    func wiped(_ partition: Int32, isAside: Bool) {
+        streaks.withLock { streaks in
+            guard let streak = streaks[partition], streak.isDamaged, streak.isAside == isAside else { return }
+            streaks[partition]!.isDamaged = false
+            streaks[partition]!.wasWiped = true
+        }
     }
 
-    /// Forgets all partitions except these: the others belong to other processes.
-    mutating func keep(_ partitions: Set<Int32>) { streaks = streaks.filter { partitions.contains($0.key) } }
+    /// What was damaged is gone, even if somebody else has removed it.
+    func restored(_ partition: Int32, at now: Duration) {
+        streaks.withLock { streaks in
+            guard let streak = streaks[partition] else { return }
+            streaks[partition]!.isDamaged = false
+            streaks[partition]!.runsSince = streak.runsSince ?? now
+        }
+    }
 
-    /// The partition whose faults have lasted too long, and the last of them. nil: there is none.
-    var hopeless: (partition: Int32, words: String)? {
-        streaks.filter { $0.value.last - $0.value.since >= patience }.min { $0.key < $1.key }
-            .map { ($0.key, $0.value.words) }
+    /// The partition whose faults have lasted this long, and the last of them. nil: there is none.
+    func hopeless(patience: Duration) -> (partition: Int32, words: String)? {
+        streaks.withLock { streaks in
+            streaks.filter { $0.value.last - $0.value.since >= patience }.min { $0.key < $1.key }
+                .map { ($0.key, $0.value.words) }
+        }
     }
 }

@@ -42,6 +42,8 @@ public struct WorkerOptions: Sendable {
     public var lockPatience: Duration = .seconds(10)
     /// Where such a partition is restored instead. nil: the worker keeps waiting.
     public var aside: (any PartitionStores)?
+    /// Shared by the threads of a process.
+    var storeFaults = StoreFaults()
     /// Records of the inputs at or after these offsets are not processed. A partition that is not listed has no bound.
     public var bounds: [TopicPartition: NextOffset] = [:]
     /// Set if another part of the process acts on what this worker writes, and needs to know what the worker owns.

@@ -57,7 +57,6 @@ final class WorkerPartitions {
     private var tokens: UInt64 = 0
     private var openingRetry: Duration = .zero
     private var hindrances = Hindrances()
-    private var storeFaults: StoreFaults
     /// The stores of an assignment, which are opened together: one after the other takes several times as long.
     private var openedAhead: [Int32: Result<any PartitionStore, StoreFault>] = [:]
 
@@ -78,7 +77,6 @@ final class WorkerPartitions {
         self.board = board
         self.outputs = outputs
         self.inner = inner
-        storeFaults = StoreFaults(patience: options.openingPatience)
     }
 
     // MARK: Reading
@@ -133,7 +131,6 @@ final class WorkerPartitions {
     ) throws {
         for number in numbers where slots[number] == nil { slots[number] = Slot() }
         hindrances.keep(numbers)
-        storeFaults.keep(numbers)
         openedAhead = stores.open(all: numbers.filter { slots[$0]?.stage == .gone }.sorted())
         defer { closeOpenedAhead() }
         for (number, slot) in slots.sorted(by: { $0.key < $1.key }) {
@@ -209,7 +206,7 @@ final class WorkerPartitions {
                 "partition \(number) could not be opened here for \(patience.wholeMilliseconds / 1000) s, so this "
                 + "process ends and another one gets the partition: \(words)"
         }
-        return storeFaults.hopeless.map { number, words in
+        return options.storeFaults.hopeless(patience: patience).map { number, words in
             "the store of partition \(number) has failed here again and again for \(patience.wholeMilliseconds / 1000) s, "
                 + "so this process ends and another one gets the partition: \(words)"
         }
@@ -218,7 +215,8 @@ final class WorkerPartitions {
     /// The store of the partition has failed while its task was used. The fault ends the session.
     func failed(_ number: Int32, _ fault: StoreFault) {
         guard let slot = slots[number] else { return }
-        storeFaults.note(number, fault, isAside: slot.isAside, at: environment.elapsed())
+        options.storeFaults.note(
+            number, fault, isAside: slot.isAside, patience: options.openingPatience, at: environment.elapsed())
     }
 
     /// Notes which partition's store has failed, because a fault does not say it.
@@ -281,7 +279,7 @@ final class WorkerPartitions {
         do throws(StoreFault) {
             try (slot.isAside ? options.aside ?? stores : stores).wipe(number)
             slot.isWiped = true
-            storeFaults.wiped(number)
+            options.storeFaults.wiped(number, isAside: slot.isAside)
             metrics.wipes.add()
         } catch {
             // The next owner of the partition checks its store anew.
@@ -311,12 +309,8 @@ final class WorkerPartitions {
             switch error.cause {
             case .locked: try tell(slot, number, .locked, session)
             case .corrupt:
-                say(
-                    .warning, "the local state of partition \(number) is damaged; restoring it from the changelog",
-                    error.words
-                )
                 closeStore(slot)
-                try tell(slot, number, useless(slot, error.words), session)
+                try damaged(slot, number, error.words, session)
             case .format:
                 slot.trouble = error.words
                 try tell(slot, number, .refuse, session)
@@ -356,7 +350,14 @@ final class WorkerPartitions {
         }
     }
 
-    /// Only once: otherwise a disk that damages a new store would lead to endless wiping.
+    /// Wiped only once: if the disk damages a new store as well, another machine must help.
+    private func damaged(_ slot: Slot, _ number: Int32, _ words: String, _ session: (any LogSession)?) throws {
+        if slot.isWiped { return try hinder(slot, number, words, session) }
+        say(.warning, "the local state of partition \(number) is damaged; restoring it from the changelog", words)
+        try tell(slot, number, .useless, session)
+    }
+
+    /// Only once: otherwise a changelog that does not fit its own sum would lead to endless wiping.
     private func useless(_ slot: Slot, _ words: String) -> TaskEvent {
         guard slot.isWiped else { return .useless }
         slot.trouble = "the local state is unusable again after it was deleted and restored: \(words)"
@@ -424,7 +425,7 @@ final class WorkerPartitions {
         restorer.restore(
             RestoreOrder(
                 store: store, partition: number, token: slot.token, note: slot.note, committed: slot.committed,
-                damage: storeFaults.damage(of: number, isAside: slot.isAside), reply: { _ = replies.post($0) }))
+                damage: options.storeFaults.damage(of: number, isAside: slot.isAside), reply: { _ = replies.post($0) }))
     }
 
     private func takeReplies(_ session: any LogSession) throws {
@@ -447,10 +448,12 @@ final class WorkerPartitions {
                 slot.gap = reply.gap
                 slot.isWiped = false
                 hindrances.end(number)
+                options.storeFaults.restored(number, at: environment.elapsed())
                 try tell(slot, number, .restored, session)
             case .useless(let words):
                 say(.warning, "the local state is unusable; restoring it from the changelog", words)
                 try tell(slot, number, useless(slot, words), session)
+            case .damaged(let words): try damaged(slot, number, words, session)
             case .refused(let words):
                 slot.trouble = words
                 try tell(slot, number, .refuse, session)

@@ -79,6 +79,7 @@ public final class WorkerService: ServicePart {
     private let logger: Logger
     private let environment: WorkerEnvironment
     private let restorer: Restorer
+    private let storeFaults = StoreFaults()
     private let board = PositionBoard()
     /// Messages about open transactions that hide records from this worker.
     private let held = HeldWords()
@@ -220,6 +221,7 @@ public final class WorkerService: ServicePart {
         options.bytesPerCycle = configuration.memory.cycleBytes
         options.crashNotes = configuration.crashNotes
         options.aside = configuration.aside
+        options.storeFaults = storeFaults
         options.pace = configuration.pace
         options.bounds = configuration.bounds
         options.ownership = configuration.showsOwnership ? ownership : nil

@@ -125,7 +125,10 @@ final class Following {
             let partitions = behind.map { "\($0)" }.joined(separator: ", ")
             logger.warning(
                 "perennial entitlements is too far behind: requests that need these partitions are answered 503",
-                ["environment": environment, "partitions": .string(partitions)])
+                [
+                    "environment": environment, "partitions": .string(partitions),
+                    "detail": .string(shelf.pace.fault.map { "its position cannot be read: \($0)" } ?? ""),
+                ])
         }
     }
 

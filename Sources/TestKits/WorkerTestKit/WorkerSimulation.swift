@@ -42,6 +42,8 @@ public final class WorkerSimulation {
     public var commitInterval: Duration = .milliseconds(20)
     /// 0 appends at once: transactions stay open between polls.
     public var bytesPerAppend = 0
+    /// Used by lives that start later, in place of the disks of the processes.
+    public var stores: (any PartitionStores)?
     /// Small, so that a simulated process has to read its state repeatedly.
     public var cacheBytes = 4096
     public var storeInterval: Duration = .milliseconds(200)
@@ -163,7 +165,8 @@ public final class WorkerSimulation {
         environment.bootClock = bootClock
         environment.newLife = { [lives] in max(1, lives.next()) }
         process.worker = Worker(
-            processor, log: log, stores: MemoryStores(disk: process.disk), options: options, restorer: restorer,
+            processor, log: log, stores: stores ?? MemoryStores(disk: process.disk), options: options,
+            restorer: restorer,
             environment: environment, logger: logger, metrics: metrics, board: process.board)
         process.restorer = restorer
         process.end = nil

@@ -1,5 +1,8 @@
+import Glibc
+import KafkaTestKit
 import Log
 import MemoryLog
+import RocksStore
 import Store
 import Synchronization
 import Testing
@@ -258,6 +261,51 @@ private struct HinderedBench {
         #expect(bench.simulation.stop(bench.process))
     }
 
+    @Test func `is whole again when bytes of a file were changed`() throws {
+        let scratch = try ScratchDirectory("damaged-block")
+        let stores = try RocksStores(directory: scratch.path, cache: StoreCache(bytes: 1 << 20))
+        let simulation = try WorkerSimulation(Script(partitions: 1), processes: 1)
+        simulation.stores = stores
+        let process = simulation.processes[0]
+        func feed(_ text: String) throws {
+            try simulation.feed(
+                partition: 0, key: Array("k".utf8), value: Array(text.utf8), headers: [RecordHeader("type", "word")])
+        }
+        let text = String(repeating: "x", count: 500)
+        simulation.start(process)
+        for key in 0..<1000 { try feed("put \(key) \(key) \(text)") }
+        #expect(try simulation.runToEnd())
+        #expect(simulation.stop(process))
+
+        let listed = try #require(glob("\(scratch.path)/0/*.sst"))
+        for path in listed {
+            let file = open(path, O_WRONLY)
+            defer { close(file) }
+            for offset in stride(from: off_t(200_000), to: 300_000, by: 3000) { pwrite(file, "damage", 6, offset) }
+        }
+        func readAll() throws {
+            let store = try stores.open(0)
+            var value: [UInt8] = []
+            for key in 0..<1000 { #expect(try store.read(Array("\(key)".utf8).span, into: &value)) }
+            try store.close()
+        }
+        #expect(throws: StoreFault.self) { try readAll() }
+        simulation.start(process)
+        for key in 0..<1000 { try feed("due \(key) 0") }
+        #expect(try simulation.runToEnd())
+        #expect(process.troubles == [])
+        #expect(try simulation.read("told").count == 1000)
+        #expect(simulation.stop(process))
+        try readAll()
+    }
+
+    private func glob(_ pattern: String) -> [String]? {
+        var found = glob_t()
+        defer { globfree(&found) }
+        guard Glibc.glob(pattern, 0, nil, &found) == 0 else { return nil }
+        return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
+    }
+
     @Test func `is opened again as it is after a fault of the system`() throws {
         let (bench, disk) = try begin()
         disk.fail(.system)
@@ -288,7 +336,7 @@ private struct HinderedBench {
         #expect(disk.wipes == (cause == .corrupt ? 1 : 0))
     }
 
-    @Test func `counts from the beginning after an hour without a fault`() throws {
+    @Test func `counts from the beginning after five minutes without a fault`() throws {
         let (bench, disk) = try begin()
         for round in 1...2 {
             disk.fail(.corrupt)
@@ -297,9 +345,44 @@ private struct HinderedBench {
             bench.pass(seconds: 10)
             #expect(disk.wipes == round)
             #expect(bench.process.troubles == [])
-            bench.simulation.clock.advance(by: .seconds(3590))
-            bench.pass(seconds: 10)
+            bench.pass(seconds: 300)
         }
         #expect(bench.process.isRunning)
+    }
+
+    /// The new store has the same bad place, and its restore meets it.
+    @Test func `and whose new store is damaged too ends the process after five minutes`() throws {
+        let bench = try HinderedBench()
+        try bench.begin()
+        bench.simulation.crash(bench.process)
+        bench.fail(.write, StoreFault(.corrupt, "a bad block"))
+        bench.simulation.start(bench.process)
+        bench.pass(seconds: 200)
+        #expect(bench.process.troubles == ["partition 0, which is retried: a bad block"])
+        bench.pass(seconds: 200)
+        #expect(bench.process.end?.description.contains("partition 0 could not be opened here for 300 s") == true)
+    }
+}
+
+@Suite struct `Faults of stores` {
+    private let faults = StoreFaults()
+
+    init() {
+        faults.note(
+            0, StoreFault(.corrupt, "a bad block"), isAside: true, patience: .seconds(300), at: .seconds(1))
+    }
+
+    @Test func `belong to one of the two stores that a partition may have`() {
+        #expect(faults.damage(of: 0, isAside: false) == nil)
+        faults.wiped(0, isAside: false)
+        #expect(faults.damage(of: 0, isAside: true) == "a bad block")
+        faults.wiped(0, isAside: true)
+        #expect(faults.damage(of: 0, isAside: true) == nil)
+    }
+
+    /// The next store aside is a new one.
+    @Test func `are over when the partition was restored into the other store`() {
+        faults.restored(0, at: .seconds(2))
+        #expect(faults.damage(of: 0, isAside: true) == nil)
     }
 }

@@ -234,8 +234,11 @@ import Testing
         if isBeginningLost { shown?.beginning = NextOffset(1) }
         _ = try bench.order(bench.stored, group: ["events": 1, "rows": 0], damage: "a bad block")
         let outcome = try bench.outcome()
-        let words = "the local state of partition 0 is damaged: a bad block"
-        #expect(isBeginningLost ? refusal(outcome)?.hasPrefix(words) == true : outcome == .useless(words))
+        if isBeginningLost {
+            #expect(refusal(outcome)?.hasPrefix("a bad block, and cannot be restored") == true)
+        } else {
+            #expect(outcome == .damaged("a bad block"))
+        }
     }
 
     @Test func `into a damaged store is of no use, and into one that cannot be written hindered`() throws {
@@ -245,8 +248,22 @@ import Testing
             bench.disk.fail { operation, _ in operation == .write ? StoreFault(cause, "no") : nil }
             _ = try bench.order(group: ["events": 1, "rows": 0])
             let outcome = try bench.outcome()
-            #expect(outcome == (cause == .corrupt ? .useless("no") : .hindered("no")))
+            #expect(outcome == (cause == .corrupt ? .damaged("no") : .hindered("no")))
         }
+        var shown: BrokenLog?
+        let bench = try RestoreBench { memory in
+            let log = BrokenLog(memory)
+            shown = log
+            return log
+        }
+        try bench.commit([("a", "1")], events: 1)
+        _ = try bench.order(group: ["events": 1, "rows": 0])
+        #expect(next(try bench.outcome()) == [1, 0])
+        try bench.commit([("a", "2")], events: 2)
+        shown?.beginning = NextOffset(1)
+        bench.disk.fail { operation, _ in operation == .write ? StoreFault(.corrupt, "no") : nil }
+        _ = try bench.order(bench.stored, group: ["events": 2, "rows": 0])
+        #expect(refusal(try bench.outcome())?.hasPrefix("no, and cannot be restored") == true)
     }
 
     @Test func `hands every store back when the process ends`() throws {

@@ -291,7 +291,7 @@ private struct WorkerBench {
         bench.first.disk.fail { operation, _ in operation == .read ? StoreFault(.corrupt, "damaged") : nil }
         bench.simulation.start(bench.first)
         for _ in 0..<20 { bench.simulation.step(bench.first) }
-        #expect(bench.first.troubles.contains { $0.contains("after it was deleted and restored: damaged") })
+        #expect(bench.first.troubles.contains { $0.contains("which is retried: damaged") })
         #expect(bench.first.isRunning)
     }
 

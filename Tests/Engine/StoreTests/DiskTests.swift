@@ -349,6 +349,8 @@ import Testing
             ("IO error: Input/output error: While fsync: x", .system, "Check the disk"),
             ("IO error: lock hold by current process, acquire time 1: x", .locked, "already open"),
             ("IO error: While lock file: x: Resource temporarily unavailable", .locked, "already open"),
+            ("Operation aborted: Memory limit reached", .system, "Check the disk"),
+            ("Result incomplete: x", .system, "Check the disk"),
             ("Corruption: block checksum mismatch", .corrupt, "Delete the store"),
             ("Not implemented: unknown table format", .corrupt, "Delete the store"),
             ("Invalid argument: unknown comparator", .corrupt, "Delete the store"),
