@@ -774,19 +774,14 @@ def work(world):
 def have_data(world):
     command = [sys.executable, DEPLOY / "grafana/check.py", "queries", "__rate_interval=30s"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    empty, without = [], 0
+    empty = []
     for line in lines:
         text, _, where = line.rpartition(" # ")
-        if world.prometheus.query(text):
-            continue
-        if "(needs: " in where:
-            without += 1
-            print(f"no data, and none expected here: {where}", flush=True)
-        else:
+        if not world.prometheus.query(text):
             empty.append(f"{where}: {text}")
     for one in empty:
         print(f"no data: {one}", flush=True)
-    print(f"{len(lines)} queries, {without} of them need what is not here, {len(empty)} without data", flush=True)
+    print(f"{len(lines)} queries, {len(empty)} without data", flush=True)
     return len(lines), empty
 
 
@@ -804,20 +799,40 @@ def main(arguments):
     for one in arguments:
         if one != "queries" and one not in names:
             raise Failure(f"there is no alert {one}")
-    settings = {"ingest.trusted.proxies": "127.0.0.1", "churn.zone": zone_of_a_long_day()}
     fired, failed, queries = 0, [], 0
-    with Scene(settings=settings) as scene:
+    if not arguments or "queries" in arguments:
+        # Two panels have no data without OCSP. The certificates of the simulated store name no responder, so nobody is asked.
+        with installation({"verify.ocsp": "soft"}) as (scene, world):
+            queries, empty = run_queries(world)
+            failed += ["queries"] if empty else []
+    chosen = [case for case in CASES if not arguments or any(alert.split()[0] in arguments for alert in case[0])]
+    if chosen:
+        alerts_fired, alerts_failed = run_cases(chosen)
+        fired += alerts_fired
+        failed += alerts_failed
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    print(f"alerts: {fired} of {len(wanted)} alerts, {queries} queries")
+    return 1 if failed else 0
+
+
+@contextlib.contextmanager
+def installation(settings):
+    """A scene whose customers have begun to buy."""
+    common = {"ingest.trusted.proxies": "127.0.0.1", "churn.zone": zone_of_a_long_day()}
+    with Scene(settings=common | settings) as scene:
         world = World(scene)
         customers = ("--subscribers", "60", "--live", "--hours", "3", "--ahead", "10s", "--rate", "50")
         customers += ("--refunds", "30", "--decide-after", "24h")
         scene.simulate(SEED_OF_CUSTOMERS, *customers, api=True)
         wait_until("notifications", lambda: scene.metric("ingest", "perennial_ingest_requests_total", 'outcome="accepted"') > 20, 60)
-        if not arguments or "queries" in arguments:
-            queries, empty = run_queries(world)
-            failed += ["queries"] if empty else []
-        for alerts, fault, name in CASES:
-            if arguments and not any(alert.split()[0] in arguments for alert in alerts):
-                continue
+        yield scene, world
+
+
+def run_cases(cases):
+    fired, failed = 0, []
+    with installation({}) as (scene, world):
+        for alerts, fault, name in cases:
             try:
                 run_case(world, alerts, fault, name)
                 fired += len(alerts)
@@ -827,10 +842,7 @@ def main(arguments):
                 print(f"FAILED {' and '.join(alerts)} ({name}): {error}", flush=True)
                 failed += alerts
                 world.repair()
-    if failed:
-        print(f"failed: {', '.join(failed)}")
-    print(f"alerts: {fired} of {len(wanted)} alerts, {queries} queries")
-    return 1 if failed else 0
+    return fired, failed
 
 
 if __name__ == "__main__":
