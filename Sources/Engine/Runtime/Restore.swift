@@ -219,7 +219,7 @@ final class Restore {
     var warning: String? {
         guard beginning.value > 0 else { return nil }
         return
-            "\(order.lostBeginning(definition, beginning)); until then the state of partition \(order.partition) is "
+            "\(definition.lostBeginning(order.partition, beginning)); until then the state of partition \(order.partition) is "
             + "complete only on this disk"
     }
 }
@@ -233,7 +233,7 @@ extension RestoreOrder {
         if let damage { return damaged(damage, definition, beginning) }
         guard let note else {
             // Compaction does not move the beginning of a log from 0.
-            return beginning.value > 0 ? .refused("\(lostBeginning(definition, beginning))") : nil
+            return beginning.value > 0 ? .refused(definition.lostBeginning(partition, beginning)) : nil
         }
         if note.changelog > end {
             return useless(
@@ -261,16 +261,11 @@ extension RestoreOrder {
     /// The store is wiped and restored, unless the changelog lacks its beginning.
     func useless(_ words: String, _ definition: WorkerDefinition, _ beginning: NextOffset) -> RestoreReply.Outcome {
         beginning.value > 0
-            ? .refused("\(words), and cannot be restored: \(lostBeginning(definition, beginning))") : .useless(words)
+            ? .refused(definition.irreplaceable(words, partition, beginning)) : .useless(words)
     }
 
     func damaged(_ words: String, _ definition: WorkerDefinition, _ beginning: NextOffset) -> RestoreReply.Outcome {
         if case .refused(let words) = useless(words, definition, beginning) { .refused(words) } else { .damaged(words) }
-    }
-
-    func lostBeginning(_ definition: WorkerDefinition, _ beginning: NextOffset) -> String {
-        "\(definition.changelog)[\(partition)] begins at offset \(beginning), not at 0: its first records were "
-            + "deleted, and the state with them. \(definition.anew)"
     }
 }
 
@@ -278,6 +273,16 @@ extension WorkerDefinition {
     fileprivate var anew: String {
         "Restore the topic from a copy, or stop the worker and delete both \(changelog) and the group \(group): the "
             + "state is then rebuilt from the beginning of \(events.topic)"
+    }
+
+    func lostBeginning(_ partition: Int32, _ beginning: NextOffset) -> String {
+        "\(changelog)[\(partition)] begins at offset \(beginning), not at 0: its first records were deleted, and the state "
+            + "with them. \(anew)"
+    }
+
+    /// Why a store of no use is kept: what is left of it may be the only copy of the state.
+    func irreplaceable(_ words: String, _ partition: Int32, _ beginning: NextOffset) -> String {
+        "\(words), and cannot be restored: \(lostBeginning(partition, beginning))"
     }
 
     /// Why this build cannot use a state of this format. nil: it can.

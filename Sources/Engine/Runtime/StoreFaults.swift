@@ -3,8 +3,8 @@
 internal import Store
 import Synchronization
 
-/// A damaged store is wiped when it is opened again, but only once: a broken disk damages the next one too. If a store
-/// fails again and again for minutes, the process ends, so that another one gets the partition.
+/// A damaged store is wiped when it is opened again. If the next one fails soon, it is not wiped, because the disk may be
+/// broken. If a store fails again and again for minutes, the process ends, so that another one gets the partition.
 ///
 /// Shared by the threads of a process, because a fault ends a session, and another thread may get the partition then.
 final class StoreFaults: Sendable {
@@ -22,13 +22,18 @@ final class StoreFaults: Sendable {
         var wasWiped = false
     }
 
+    /// What happened to a partition before that does not matter any more: other processes may have had it, and its store, since.
+    private static let memory: Duration = .seconds(3600)
+
     private let streaks = Mutex<[Int32: Streak]>([:])
 
     /// - Parameter patience: a partition that has run for this long without a fault begins a new streak.
     func note(_ partition: Int32, _ fault: StoreFault, isAside: Bool, patience: Duration, at now: Duration) {
         streaks.withLock { streaks in
             var streak = Streak(since: now, last: now, words: fault.words)
-            if let earlier = streaks[partition], earlier.runsSince.map({ now - $0 < patience }) ?? true {
+            if let earlier = streaks[partition], now - earlier.last < Self.memory,
+                earlier.runsSince.map({ now - $0 < patience }) ?? true
+            {
                 streak = earlier
             }
             streak.last = now
@@ -40,9 +45,11 @@ final class StoreFaults: Sendable {
     }
 
     /// Why the store must be wiped. nil: it need not.
-    func damage(of partition: Int32, isAside: Bool) -> String? {
+    func damage(of partition: Int32, isAside: Bool, at now: Duration) -> String? {
         streaks.withLock { streaks in
-            guard let streak = streaks[partition], streak.isDamaged, streak.isAside == isAside else { return nil }
+            guard let streak = streaks[partition], streak.isDamaged, streak.isAside == isAside,
+                now - streak.last < Self.memory
+            else { return nil }
             return streak.words
         }
     }

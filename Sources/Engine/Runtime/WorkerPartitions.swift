@@ -310,7 +310,7 @@ final class WorkerPartitions {
             case .locked: try tell(slot, number, .locked, session)
             case .corrupt:
                 closeStore(slot)
-                try damaged(slot, number, error.words, session)
+                try unopenable(slot, number, error.words, session)
             case .format:
                 slot.trouble = error.words
                 try tell(slot, number, .refuse, session)
@@ -348,6 +348,23 @@ final class WorkerPartitions {
             slot.isAside = true
             return store
         }
+    }
+
+    /// A store that cannot be opened is kept unless its changelog is known to be whole.
+    private func unopenable(_ slot: Slot, _ number: Int32, _ words: String, _ session: (any LogSession)?) throws {
+        let changelog = TopicPartition(definition.changelog, number)
+        let beginning: NextOffset?
+        do throws(LogFault) {
+            beginning = try session?.beginnings(of: [changelog], by: Deadline(after: .seconds(5)))[changelog]
+        } catch {
+            return try hinder(slot, number, "\(words). \(error.words)", session)
+        }
+        guard let beginning else {
+            return try hinder(slot, number, "\(words). Kafka does not say where \(changelog) begins", session)
+        }
+        if beginning.value == 0 { return try damaged(slot, number, words, session) }
+        slot.trouble = definition.irreplaceable(words, number, beginning)
+        try tell(slot, number, .refuse, session)
     }
 
     /// Wiped only once: if the disk damages a new store as well, another machine must help.
@@ -425,7 +442,8 @@ final class WorkerPartitions {
         restorer.restore(
             RestoreOrder(
                 store: store, partition: number, token: slot.token, note: slot.note, committed: slot.committed,
-                damage: options.storeFaults.damage(of: number, isAside: slot.isAside), reply: { _ = replies.post($0) }))
+                damage: options.storeFaults.damage(of: number, isAside: slot.isAside, at: environment.elapsed()),
+                reply: { _ = replies.post($0) }))
     }
 
     private func takeReplies(_ session: any LogSession) throws {

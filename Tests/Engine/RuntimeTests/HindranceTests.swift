@@ -185,6 +185,31 @@ private struct HinderedBench {
         #expect(bench.simulation.stop(bench.process))
     }
 
+    /// It may be the only copy of the state.
+    @Test func `is kept when it cannot be opened and its changelog has lost its beginning`() throws {
+        let bench = try HinderedBench()
+        try bench.begin()
+        bench.simulation.crash(bench.process)
+        try bench.simulation.log.deleteRecords(
+            of: TopicPartition("script.changelog", 0), before: NextOffset(1))
+        let wipes = Mutex(0)
+        bench.process.disk.fail { operation, partition in
+            guard partition == 0 else { return nil }
+            if operation == .wipe { wipes.withLock { $0 += 1 } }
+            return operation == .read ? StoreFault(.corrupt, "a bad block") : nil
+        }
+        bench.simulation.start(bench.process)
+        try bench.feed(1, "tell other")
+        bench.pass(seconds: 10)
+        #expect(bench.process.troubles.count == 1)
+        #expect(
+            bench.process.troubles.first?.hasPrefix(
+                "partition 0: a bad block, and cannot be restored: script.changelog[0] begins at offset 1, not at 0")
+                == true)
+        #expect(wipes.withLock { $0 } == 0)
+        #expect(try bench.told().contains("1 other"))
+    }
+
     @Test func `because it cannot be wiped does not stop the others`() throws {
         let bench = try HinderedBench()
         try bench.begin()
@@ -373,16 +398,23 @@ private struct HinderedBench {
     }
 
     @Test func `belong to one of the two stores that a partition may have`() {
-        #expect(faults.damage(of: 0, isAside: false) == nil)
+        #expect(faults.damage(of: 0, isAside: false, at: .seconds(2)) == nil)
         faults.wiped(0, isAside: false)
-        #expect(faults.damage(of: 0, isAside: true) == "a bad block")
+        #expect(faults.damage(of: 0, isAside: true, at: .seconds(2)) == "a bad block")
         faults.wiped(0, isAside: true)
-        #expect(faults.damage(of: 0, isAside: true) == nil)
+        #expect(faults.damage(of: 0, isAside: true, at: .seconds(2)) == nil)
+    }
+
+    @Test func `are forgotten after an hour, when others may have had the partition`() {
+        #expect(faults.damage(of: 0, isAside: true, at: .seconds(3600)) == "a bad block")
+        #expect(faults.damage(of: 0, isAside: true, at: .seconds(3601)) == nil)
+        faults.note(0, StoreFault(.system, "full"), isAside: true, patience: .seconds(300), at: .seconds(4000))
+        #expect(faults.hopeless(patience: .seconds(300)) == nil)
     }
 
     /// The next store aside is a new one.
     @Test func `are over when the partition was restored into the other store`() {
         faults.restored(0, at: .seconds(2))
-        #expect(faults.damage(of: 0, isAside: true) == nil)
+        #expect(faults.damage(of: 0, isAside: true, at: .seconds(2)) == nil)
     }
 }
