@@ -14,8 +14,9 @@ extension StoreFault {
     init(_ operation: String, path: String, rocks words: String) {
         let text = "\(operation) \(path): \(words)"
         guard Self.passing.contains(where: { words.hasPrefix($0) }) else {
-            // The remaining messages include an unknown format: wiping and restoring helps there too.
-            self.init(.corrupt, "\(text). Delete the store: it is restored from the log")
+            // The remaining messages include an unknown format: wiping and restoring helps there too. The message gives no
+            // advice, because only who has the log knows whether it can restore the store.
+            self.init(.corrupt, text)
             return
         }
         // The first message is about a lock of this process, the second about one of another process.
@@ -23,7 +24,7 @@ extension StoreFault {
             self.init(.locked, "\(path) is already open, in this or another process (\(words))")
         } else if words.contains("No such file or directory") {
             // Directories are created before: a file is missing to which others refer.
-            self.init(.corrupt, "\(text). Delete the store: it is restored from the log")
+            self.init(.corrupt, text)
         } else {
             self.init(.system, "\(text). \(Self.advice(for: words))")
         }

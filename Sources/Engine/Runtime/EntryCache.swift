@@ -57,7 +57,7 @@ final class EntryCache {
             return Entry(key: bytes, hash: hash, content: .init(value: nil, format: 0, timers: []))
         }
         guard let content = EntryCoding.decode(buffer.span) else {
-            throw StoreFault(.corrupt, "an entry of the state cannot be decoded: delete this partition's local state")
+            throw StoreFault(.corrupt, "an entry of the state cannot be decoded")
         }
         guard formats.contains(content.format) else {
             throw StoreFault(

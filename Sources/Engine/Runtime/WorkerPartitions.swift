@@ -325,6 +325,8 @@ final class WorkerPartitions {
     /// the store locked. That replica may be frozen, and would block the partition for as long as it is. Whatever it
     /// writes when it wakes up affects only its own copy: the group has given the partition to another member.
     private func openSomewhere(_ slot: Slot, _ number: Int32) throws(StoreFault) -> any PartitionStore {
+        let wasAside = slot.isAside
+        slot.isAside = false
         do throws(StoreFault) {
             let store =
                 if let ahead = openedAhead.removeValue(forKey: number) {
@@ -333,7 +335,6 @@ final class WorkerPartitions {
                     try stores.open(number)
                 }
             slot.lockedSince = nil
-            slot.isAside = false
             // Left from an earlier run. If removing fails, it only takes disk space until the next opening.
             try? options.aside?.wipe(number)
             return store
@@ -343,19 +344,21 @@ final class WorkerPartitions {
             slot.lockedSince = since
             slot.trouble = error.words
             guard let aside = options.aside, now - since >= options.lockPatience else { throw error }
-            let store = try aside.open(number)
-            if !slot.isAside { say(.warning, "partition \(number) is restored into its own directory", error.words) }
+            // Before the opening: if that fails, this is the store to wipe.
             slot.isAside = true
+            let store = try aside.open(number)
+            if !wasAside { say(.warning, "partition \(number) is restored into its own directory", error.words) }
             return store
         }
     }
 
     /// A store that cannot be opened is kept unless its changelog is known to be whole.
     private func unopenable(_ slot: Slot, _ number: Int32, _ words: String, _ session: (any LogSession)?) throws {
+        if slot.isWiped { return try damaged(slot, number, words, session) }
         let changelog = TopicPartition(definition.changelog, number)
         let beginning: NextOffset?
         do throws(LogFault) {
-            beginning = try session?.beginnings(of: [changelog], by: Deadline(after: .seconds(5)))[changelog]
+            beginning = try session?.beginnings(of: [changelog], by: Deadline(after: .seconds(2)))[changelog]
         } catch {
             return try hinder(slot, number, "\(words). \(error.words)", session)
         }

@@ -176,6 +176,16 @@ private struct HinderedBench {
         #expect(try bench.told().contains("0 late"))
         #expect(bench.simulation.stop(bench.process))
 
+        // A store aside that was left damaged is wiped, and not the shared one.
+        bench.simulation.start(bench.process)
+        bench.process.aside.fail { operation, _ in operation == .read ? StoreFault(.corrupt, "a bad block") : nil }
+        bench.pass(seconds: 13)
+        #expect(bench.process.troubles == ["partition 0, which is retried: a bad block"])
+        bench.process.aside.fail(nil)
+        bench.pass(seconds: 8)
+        #expect(bench.process.troubles == [])
+        #expect(bench.simulation.stop(bench.process))
+
         // The worker uses the shared directory again as soon as it can, and leaves nothing beside it.
         try sibling.close()
         bench.simulation.start(bench.process)

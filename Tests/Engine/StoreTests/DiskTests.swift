@@ -123,7 +123,7 @@ import Testing
     private func expectCorrupt(sourceLocation: SourceLocation = #_sourceLocation) throws {
         let found = fault { try readAll() }
         #expect(found?.cause == .corrupt, "\(String(describing: found))", sourceLocation: sourceLocation)
-        #expect(found?.words.contains("Delete the store") == true, sourceLocation: sourceLocation)
+        #expect(found?.words.contains("Delete") == false, sourceLocation: sourceLocation)
         try stores.wipe(0)
         let store = try stores.open(0)
         #expect(try store.value("key 1") == nil, sourceLocation: sourceLocation)
@@ -351,14 +351,15 @@ import Testing
             ("IO error: While lock file: x: Resource temporarily unavailable", .locked, "already open"),
             ("Operation aborted: Memory limit reached", .system, "Check the disk"),
             ("Result incomplete: x", .system, "Check the disk"),
-            ("Corruption: block checksum mismatch", .corrupt, "Delete the store"),
-            ("Not implemented: unknown table format", .corrupt, "Delete the store"),
-            ("Invalid argument: unknown comparator", .corrupt, "Delete the store"),
+            ("Corruption: block checksum mismatch", .corrupt, ""),
+            ("Not implemented: unknown table format", .corrupt, ""),
+            ("Invalid argument: unknown comparator", .corrupt, ""),
         ] as [(String, StoreFault.Cause, String)])
     func `says for each kind of error what helps`(_ words: String, _ cause: StoreFault.Cause, _ advice: String) {
         let fault = StoreFault("write", path: "/state/0", rocks: words)
         #expect(fault.cause == cause)
-        #expect(fault.words.contains(advice) && fault.words.contains("/state/0"), "\(fault)")
+        #expect(fault.words.contains("/state/0"), "\(fault)")
+        #expect(advice.isEmpty ? fault.words.hasSuffix(words) : fault.words.contains(advice), "\(fault)")
     }
 
     @Test func `names another place when the directory cannot be made, though nothing is to be wiped`() throws {
