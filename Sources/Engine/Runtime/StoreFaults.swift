@@ -17,7 +17,7 @@ final class StoreFaults: Sendable {
         var runsSince: Duration?
         /// The store must be wiped.
         var isDamaged = false
-        /// The damaged store is the one that is not shared with other replicas.
+        /// The damaged store is in this replica's own directory, and not in the one that all replicas on the machine share.
         var isAside = false
         var wasWiped = false
     }
@@ -71,7 +71,7 @@ final class StoreFaults: Sendable {
         }
     }
 
-    /// The partition whose faults have lasted this long, and the last of them. nil: there is none.
+    /// A partition whose store has been failing for at least `patience`, and the message of its last fault. nil: none has.
     func hopeless(patience: Duration) -> (partition: Int32, words: String)? {
         streaks.withLock { streaks in
             streaks.filter { $0.value.last - $0.value.since >= patience }.min { $0.key < $1.key }
